@@ -1,0 +1,1 @@
+"""Step-TP: step-level training data for tensor-program optimization."""

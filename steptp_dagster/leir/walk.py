@@ -1,0 +1,255 @@
+"""Reading and rebuilding LEIR trees: traversal, substitution, paths, fresh names.
+
+A *path* names a statement: ``(i,)`` is top-level nest ``i``, ``(i, j)`` statement ``j`` of its
+body, and so on. Paths order statements in text order.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from steptp_dagster.leir.ast import (
+    RESERVED_NAMES,
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Equation,
+    Expr,
+    Index,
+    Inf,
+    Int,
+    Loop,
+    Nest,
+    Program,
+    Real,
+    Statement,
+    Unary,
+)
+
+Path = tuple[int, ...]
+
+_INDEX_LETTERS = "acdfghijklmnopqrsuw"
+_TENSOR_LETTERS = "ACDEFGHIJKMNOQRSWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """An equation with its path and all enclosing loops, outermost first."""
+
+    path: Path
+    loops: tuple[Loop, ...]
+    equation: Equation
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions, subscripts included, left to right."""
+    match expr:
+        case Int() | Real() | Inf() | Index():
+            return ()
+        case Access():
+            return expr.subscripts
+        case Unary():
+            return (expr.operand,)
+        case Binary():
+            return (expr.left, expr.right)
+        case Compare():
+            return expr.operands
+        case Call():
+            return expr.arguments
+    assert_never(expr)
+
+
+def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The same node over other sub-expressions; the node itself where nothing changed."""
+    if all(a is b for a, b in zip(children(expr), new, strict=True)):
+        return expr
+    match expr:
+        case Int() | Real() | Inf() | Index():
+            return expr
+        case Access():
+            return replace(expr, subscripts=new)
+        case Unary():
+            return replace(expr, operand=new[0])
+        case Binary():
+            return replace(expr, left=new[0], right=new[1])
+        case Compare():
+            return replace(expr, operands=new)
+        case Call():
+            return replace(expr, arguments=new)
+    assert_never(expr)
+
+
+def map_expr(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up: ``function`` sees each node after its children were mapped."""
+    return function(with_children(expr, tuple(map_expr(c, function) for c in children(expr))))
+
+
+def iter_expr(expr: Expr) -> Iterator[Expr]:
+    """All nodes, pre-order, subscripts included."""
+    yield expr
+    for child in children(expr):
+        yield from iter_expr(child)
+
+
+def accesses_in(expr: Expr) -> Iterator[Access]:
+    """All tensor accesses in pre-order, those inside subscripts included."""
+    return (e for e in iter_expr(expr) if isinstance(e, Access))
+
+
+def indices_in(expr: Expr) -> frozenset[str]:
+    """Names of the loop indices that occur anywhere in the expression."""
+    return frozenset(e.name for e in iter_expr(expr) if isinstance(e, Index))
+
+
+def substitute(expr: Expr, by: Mapping[str, Expr]) -> Expr:
+    """Replace loop indices by expressions, inside subscripts too; all at once."""
+
+    def visit(node: Expr) -> Expr:
+        return by.get(node.name, node) if isinstance(node, Index) else node
+
+    return map_expr(expr, visit)
+
+
+def expressions(equation: Equation) -> tuple[Expr, ...]:
+    """Target, value and, where there is one, guard."""
+    own: tuple[Expr, ...] = (equation.target, equation.value)
+    return own if equation.guard is None else (*own, equation.guard)
+
+
+def map_equation(equation: Equation, function: Callable[[Expr], Expr]) -> Equation:
+    """Map target, value and guard; the mapped target must be an access."""
+    target = function(equation.target)
+    if not isinstance(target, Access):
+        raise TypeError(f"the target of an equation became {type(target).__name__}")
+    guard = None if equation.guard is None else function(equation.guard)
+    return replace(equation, target=target, value=function(equation.value), guard=guard)
+
+
+def map_statement(statement: Statement, function: Callable[[Expr], Expr]) -> Statement:
+    """Map every expression of a statement; loops stay."""
+    if isinstance(statement, Equation):
+        return map_equation(statement, function)
+    return replace(statement, body=tuple(map_statement(s, function) for s in statement.body))
+
+
+def map_program(program: Program, function: Callable[[Expr], Expr]) -> Program:
+    """Map every expression of a program."""
+    nests = tuple(map_statement(n, function) for n in program.nests)
+    return Program(tuple(n for n in nests if isinstance(n, Nest)))
+
+
+def equations(program: Program) -> Iterator[Located]:
+    """All equations in text order, with paths and enclosing loops."""
+    for i, nest in enumerate(program.nests):
+        yield from equations_in(nest, (i,))
+
+
+def equations_in(
+    statement: Statement, path: Path = (), loops: tuple[Loop, ...] = ()
+) -> Iterator[Located]:
+    """All equations of a statement; ``path`` and ``loops`` are those that enclose it."""
+    if isinstance(statement, Equation):
+        yield Located(path, loops, statement)
+        return
+    inner = loops + statement.loops
+    for i, child in enumerate(statement.body):
+        yield from equations_in(child, (*path, i), inner)
+
+
+def nests_in(statement: Statement, path: Path = ()) -> Iterator[tuple[Path, Nest]]:
+    """The nest itself and all nests inside it, pre-order, with paths."""
+    if isinstance(statement, Nest):
+        yield path, statement
+        for i, child in enumerate(statement.body):
+            yield from nests_in(child, (*path, i))
+
+
+def all_nests(program: Program) -> Iterator[tuple[Path, Nest]]:
+    """All nests of a program, pre-order, with paths."""
+    for i, nest in enumerate(program.nests):
+        yield from nests_in(nest, (i,))
+
+
+def at(program: Program, path: Path) -> Statement:
+    """The statement at ``path``. Raises IndexError where there is none."""
+    statement: Statement = program.nests[path[0]]
+    for i in path[1:]:
+        if isinstance(statement, Equation):
+            raise IndexError(f"no statement at {path}")
+        statement = statement.body[i]
+    return statement
+
+
+def loops_around(program: Program, path: Path) -> tuple[Loop, ...]:
+    """The loops that enclose the statement at ``path`` (its own, for a nest, not included)."""
+    loops: tuple[Loop, ...] = ()
+    statement: Statement = program.nests[path[0]]
+    for i in path[1:]:
+        if isinstance(statement, Equation):
+            raise IndexError(f"no statement at {path}")
+        loops += statement.loops
+        statement = statement.body[i]
+    return loops
+
+
+def replace_at(program: Program, path: Path, *new: Statement) -> Program:
+    """The program with the statement at ``path`` replaced by ``new`` (none: removed).
+
+    A nest whose body would become empty is removed with it.
+    """
+    nests = _spliced(program.nests, path, new)
+    kept = tuple(n for n in nests if isinstance(n, Nest))
+    if len(kept) != len(nests):
+        raise TypeError("an equation cannot stand at the top level")
+    return Program(kept)
+
+
+def _spliced(
+    body: tuple[Statement, ...], path: Path, new: tuple[Statement, ...]
+) -> tuple[Statement, ...]:
+    i, rest = path[0], path[1:]
+    if not rest:
+        return (*body[:i], *new, *body[i + 1 :])
+    inner = body[i]
+    if isinstance(inner, Equation):
+        raise IndexError(f"no statement at {path}")
+    below = _spliced(inner.body, rest, new)
+    here: tuple[Statement, ...] = (replace(inner, body=below),) if below else ()
+    return (*body[:i], *here, *body[i + 1 :])
+
+
+def tensor_names(program: Program) -> frozenset[str]:
+    """Names of all tensors that occur in the program."""
+    return frozenset(
+        a.name
+        for located in equations(program)
+        for e in expressions(located.equation)
+        for a in accesses_in(e)
+    )
+
+
+def index_names(statement: Statement) -> frozenset[str]:
+    """Names of all loop indices bound in a statement."""
+    return frozenset(loop.index for _, nest in nests_in(statement) for loop in nest.loops)
+
+
+def fresh_tensors(used: Iterable[str]) -> Iterator[str]:
+    """Tensor names in the published order (A, C, D, ..., Aa, Ac, ...) that are not in use."""
+    taken = set(used)
+    return (name for name in _names(_TENSOR_LETTERS) if name not in taken)
+
+
+def fresh_indices(used: Iterable[str]) -> Iterator[str]:
+    """Index names in the published order (a, c, d, f, ...) that are not in use."""
+    taken = set(used) | RESERVED_NAMES
+    return (name for name in _names(_INDEX_LETTERS) if name not in taken)
+
+
+def _names(letters: str) -> Iterator[str]:
+    """Names of one letter, then of two, three, ...; all but the first letter lower-case."""
+    for length in itertools.count():
+        for head in letters:
+            for tail in itertools.product(letters.lower(), repeat=length):
+                yield head + "".join(tail)

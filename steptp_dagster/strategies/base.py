@@ -1,0 +1,109 @@
+"""What a strategy is: sites, refusals, application, explanation.
+
+A strategy is one file with one class. ``survey`` lists every legal site with its parameters, in a
+deterministic order, and every near miss as a refusal with a named reason; ``apply`` rewrites at
+one site; ``explain`` states what it saw and did as facts that ``reasoning`` can derive again.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.walk import Path
+from steptp_dagster.strategies.facts import Explanation
+
+Level = Literal["graph", "operator", "memory", "math"]
+#: What happens to the values of the result: equal bit for bit, or equal up to rounding.
+Numerics = Literal["exact", "reassociated"]
+Parameter = int | str | bool | tuple[int, ...] | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place where a strategy applies, with the parameters of this application.
+
+    ``path`` is the statement that the site is about (the first of them in text order);
+    ``parameters`` are sorted by name and, with ``path``, identify the site within a program.
+    """
+
+    strategy: str
+    path: Path
+    parameters: tuple[tuple[str, Parameter], ...]
+
+    @classmethod
+    def of(cls, strategy: str, path: Path, **parameters: Parameter) -> "Site":
+        """Make a site from keyword parameters."""
+        return cls(strategy, path, tuple(sorted(parameters.items())))
+
+    @property
+    def named(self) -> Mapping[str, Parameter]:
+        """The parameters by name."""
+        return dict(self.parameters)
+
+    def integer(self, name: str) -> int:
+        """The integer parameter ``name``. Raises TypeError where it is something else."""
+        value = self.named[name]
+        if not isinstance(value, int):
+            raise TypeError(f"{self.strategy}: {name} is not an integer: {value!r}")
+        return value
+
+    def text(self, name: str) -> str:
+        """The text parameter ``name``. Raises TypeError where it is something else."""
+        value = self.named[name]
+        if not isinstance(value, str):
+            raise TypeError(f"{self.strategy}: {name} is not a text: {value!r}")
+        return value
+
+    def describe(self) -> str:
+        """One line for people: where, and with what."""
+        where = "statement " + ".".join(str(i + 1) for i in self.path)
+        what = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return f"{where}: {what}" if what else where
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a strategy does not apply at a place: a named reason and words for people.
+
+    ``reason`` is a short kebab-case code, one per precondition (``producer-is-output``).
+    """
+
+    strategy: str
+    path: Path
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All sites and all refusals of one strategy on one program, each in text order."""
+
+    sites: tuple[Site, ...]
+    refusals: tuple[Refusal, ...]
+
+
+class Strategy(ABC):
+    """Base of all strategies. Subclasses are stateless; one instance each is registered."""
+
+    name: ClassVar[str]
+    level: ClassVar[Level]
+    #: Raised whenever the strategy would make another result; enters every step's id.
+    version: ClassVar[str]
+    #: ``published`` for the 43 names of the paper, else ``steptp`` or a plug-in's name.
+    origin: ClassVar[str] = "published"
+    #: One sentence: what the step does.
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def survey(self, program: SignedProgram) -> Survey:
+        """List the legal sites and the refusals of a *valid* program, deterministically."""
+
+    @abstractmethod
+    def apply(self, program: SignedProgram, site: Site) -> SignedProgram:
+        """Rewrite at a site that ``survey`` listed for this very program."""
+
+    @abstractmethod
+    def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
+        """State what was seen, why the step is legal, what was done and what it brings."""
