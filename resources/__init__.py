@@ -1,0 +1,1 @@
+"""Dagster resources: the Parquet store, the warehouse, the tokenizer, the TVM executor."""

@@ -1,0 +1,1 @@
+"""The command line: one module per family of commands; ``main`` has the group."""
