@@ -95,6 +95,18 @@ class Strategy(ABC):
     origin: ClassVar[str] = "published"
     #: One sentence: what the step does.
     summary: ClassVar[str]
+    #: Preconditions by kebab-case name, in the order in which ``explain`` shows them. Each is
+    #: worded as the failure that it rules out and is the reason of a refusal where it fails.
+    preconditions: ClassVar[tuple[str, ...]] = ()
+
+    def preconditions_at(self, site: Site) -> tuple[str, ...]:
+        """The preconditions that the explanation of a step at ``site`` shows, in order.
+
+        All of them, unless a strategy whose parameters make some of them moot says so.
+        """
+        if site.strategy != self.name:
+            raise ValueError(f"a site of {site.strategy}, not of {self.name}")
+        return self.preconditions
 
     @abstractmethod
     def survey(self, program: SignedProgram) -> Survey:

@@ -1,0 +1,103 @@
+"""Deriving facts: one small function per kind, from the programs before and after a step alone.
+
+``derive(fact, before, after)`` computes what the value of a fact must be; ``check`` compares it
+with what the strategy claimed. A path is a tuple of integers (``leir.walk``); a path of a nest
+stands for everything in it. Text is canonical text. Order is text order unless said otherwise.
+
+Kinds with side ``before`` or ``after``:
+
+===================  ==================  ======================================================
+kind                 arguments           value
+===================  ==================  ======================================================
+statement_text       path                the statement's text
+loops_text           path                the loop header of a nest
+target_text          path                left side of an equation
+value_text           path                right side of an equation
+guard_text           path                guard of an equation, ``""`` without one
+renamed_value        path, renaming      right side with indices replaced, ``((from, to), ...)``
+statements           path                number of statements in a nest; ``()``: of nests
+loops_around         path                indices of the loops around it, a nest's own included
+loop_extent          path, index         of the loop ``index`` at or around the statement
+loop_start           path, index         of the loop ``index`` at or around the statement
+loop_kind            path, index         of the loop ``index`` at or around the statement
+trip_count           path                product of the extents of ``loops_around``
+reads                path                names of the tensors read
+writes               path                names of the tensors written
+read_texts           path, tensor        its distinct read accesses, as text
+write_texts          path, tensor        its distinct written accesses, as text
+element_reads        path, tensor        reads of it times the trip counts of its equations
+element_writes       path, tensor        writes of it times the trip counts of its equations
+uses_index           path, tensor, index whether any of its accesses has ``index`` in a subscript
+readers_of           tensor              paths of the equations that read it
+writers_of           tensor              paths of the equations that write it
+role_of              tensor              input, param, const, output or intermediate
+is_output            tensor              whether it is an output
+dtype_of             tensor              its dtype
+scope_of             tensor              its scope: g, s or l
+shape_of             tensor              its shape (local coordinates for ``s`` and ``l``)
+elements_of          tensor              number of elements of one instance
+bytes_of             tensor              size of one instance in bytes
+evaluation_dtype     dtype               the dtype in which values of this dtype are computed
+expression_dtype     path                the dtype of the right side of an equation
+update_kind          path                assignment, update or recurrence
+update_op            path                ``+ * max min``, ``""`` where it is no pure update
+update_init          path                identity, continue or ambiguous; ``""`` likewise
+reduction_loops      path                indices of its reduction loops
+depends              path, index         none, dependence or unknown: what the loop carries
+cost                 figure              a figure of ``leir.cost`` (``evidence.EFFECT_FIGURES``)
+===================  ==================  ======================================================
+
+Kinds with side ``pair``:
+
+===================  ==================  ======================================================
+divides              n, f                whether f divides n without remainder
+product              n, ...              their product
+quotient             n, f                n // f
+remainder            n, f                n % f
+at_most              n, limit            whether n <= limit
+changed_nests                            paths of the replaced nests, paths of the new ones
+new_tensors                              tensors that only the program after the step has
+removed_tensors                          tensors that only the program before the step has
+same_signature                           whether the known variables are the same
+same_text            path, path          whether a statement before and one after are equal
+cost_change          figure              figure after minus figure before
+===================  ==================  ======================================================
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.reasoning import pairs, properties, structure
+from steptp_dagster.reasoning.kinds import Derivation, DerivationError, path_of
+from steptp_dagster.strategies.facts import Fact, Value
+
+ONE_SIDED: Final[Mapping[str, Derivation]] = {**structure.KINDS, **properties.KINDS}
+PAIRED: Final[Mapping[str, Derivation]] = pairs.KINDS
+
+__all__ = ["ONE_SIDED", "PAIRED", "DerivationError", "derive", "path_of"]
+
+
+def derive(fact: Fact, before: SignedProgram, after: SignedProgram) -> Value:
+    """What the value of ``fact`` is; its own ``value`` is not looked at.
+
+    Raises DerivationError for an unknown kind, a side that the kind does not have, arguments
+    that do not fit it, or a question without an answer (the extent of a loop that is not there).
+    """
+    if fact.side == "pair":
+        function, programs = PAIRED.get(fact.kind), (before, after)
+    else:
+        function = ONE_SIDED.get(fact.kind)
+        programs = (before,) if fact.side == "before" else (after,)
+    if function is None:
+        raise DerivationError(f"no derivation of {fact.kind!r} for side {fact.side!r}")
+    _check_arity(fact, function, len(programs))
+    return function(*programs, *fact.arguments)
+
+
+def _check_arity(fact: Fact, function: Callable[..., Value], programs: int) -> None:
+    try:
+        inspect.signature(function).bind(*(None,) * programs, *fact.arguments)
+    except TypeError as error:
+        raise DerivationError(f"{fact.kind} of {fact.arguments}: {error}") from error
