@@ -1,0 +1,88 @@
+"""The rules by which steps keep the meaning of a program, and what each does to the values.
+
+An explanation names one rule (``Explanation.soundness_rule``). A rule states the argument once,
+in a sentence that holds wherever the strategy's preconditions do, and whether the result is equal
+bit for bit (``exact``) or equal up to rounding (``reassociated``).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from steptp_dagster.strategies.base import Numerics
+from steptp_dagster.strategies.facts import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named argument. ``because`` is a sentence that starts in lower case, without its stop."""
+
+    name: str
+    numerics: Numerics
+    because: str
+
+
+_RULES: Final = (
+    Rule(
+        "substitution",
+        "exact",
+        "a name and the expression that defines it have the same value, and the substituted"
+        " expression reads the same elements as the producer did",
+    ),
+    Rule(
+        "substitution-without-rounding",
+        "reassociated",
+        "a name and the expression that defines it have the same value, except that the"
+        " intermediate is no longer rounded to its memory format between producer and consumer",
+    ),
+    Rule(
+        "fusion-keeps-order",
+        "exact",
+        "every equation runs for the same index values as before, and every element is still"
+        " written before it is read; sharing the loops only moves independent work closer",
+    ),
+    Rule(
+        "strip-mining",
+        "exact",
+        "the outer and inner index together count through the same values in the same order, so"
+        " the same equation instances run one after another as before",
+    ),
+    Rule(
+        "exact-associativity",
+        "exact",
+        "picking the larger or smaller of values is associative and commutative, so the partial"
+        " results combine to the very same value",
+    ),
+    Rule(
+        "associativity-up-to-rounding",
+        "reassociated",
+        "the operation is associative over the reals, so partial results combine to the same"
+        " value; in floating point the order of operations shows in the rounding",
+    ),
+    Rule(
+        "copy-holds-same-values",
+        "exact",
+        "a copy in the same dtype holds the very values of the elements it was made from, none of"
+        " which is written while the copy is in use, so every read finds the same value",
+    ),
+    Rule(
+        "private-accumulator",
+        "exact",
+        "the accumulator starts from the value that the target started from, takes the same"
+        " operands in the same order and dtype, and is stored once at the end",
+    ),
+    Rule(
+        "rescaled-running-sum",
+        "reassociated",
+        "the running sum is kept relative to the running maximum: when the maximum grows, the"
+        " factor that moves the old terms to the new maximum is applied to the sum as a whole, so"
+        " after the last element both are what the separate passes computed; while everything seen"
+        " is minus infinity the sum stays zero, which keeps the difference of two infinities from"
+        " ever being taken",
+    ),
+)
+RULES: Final[dict[str, Rule]] = {rule.name: rule for rule in _RULES}
+
+
+def numerics_of(explanation: Explanation) -> Numerics:
+    """What the named rule does to the values. Raises KeyError for an unknown rule."""
+    return RULES[explanation.soundness_rule].numerics
