@@ -73,7 +73,7 @@ def axis_of(index: str) -> str | None:
 
 
 def _pos() -> int:
-    return field(default=-1, compare=False, repr=False, kw_only=True)  # type: ignore[no-any-return]
+    return field(default=-1, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
