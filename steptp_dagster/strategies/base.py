@@ -119,3 +119,13 @@ class Strategy(ABC):
     @abstractmethod
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """State what was seen, why the step is legal, what was done and what it brings."""
+
+    def keeps_instances(self, site: Site) -> bool:
+        """Whether the step runs the same equation instances as before, at the same elements.
+
+        True for steps that only move instances (split, fuse, reorder, bind); ``step.take`` then
+        checks it. Scopes of tensors do not count.
+        """
+        if site.strategy != self.name:
+            raise ValueError(f"a site of {site.strategy}, not of {self.name}")
+        return False

@@ -1,0 +1,1 @@
+"""Graph-level strategies: they change which nests exist."""

@@ -1,0 +1,1 @@
+"""Math-level strategies: they change the algebra of a computation."""

@@ -1,0 +1,1 @@
+"""Memory-level strategies: they change where values are kept."""

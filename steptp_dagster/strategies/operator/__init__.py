@@ -1,0 +1,1 @@
+"""Operator-level strategies: they change the loops of one nest."""

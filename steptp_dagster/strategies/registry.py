@@ -1,0 +1,28 @@
+"""All strategies by name.
+
+Adding a strategy takes three touches: its file, its line here, its fixtures
+(``tests/fixtures/strategies/<name>.txt``).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from steptp_dagster.strategies.base import Strategy
+
+_ALL: Final[tuple[type[Strategy], ...]] = ()
+
+
+def strategies() -> Mapping[str, Strategy]:
+    """One instance of every strategy by name, in the order of the names."""
+    found = {strategy.name: strategy() for strategy in _ALL}
+    if len(found) != len(_ALL):
+        raise ValueError("two strategies have one name")
+    return dict(sorted(found.items()))
+
+
+def strategy(name: str) -> Strategy:
+    """The strategy of that name. Raises KeyError that lists the names otherwise."""
+    known = strategies()
+    if name not in known:
+        raise KeyError(f"no strategy {name!r}; one of {', '.join(known)}")
+    return known[name]

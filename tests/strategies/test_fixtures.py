@@ -1,0 +1,75 @@
+"""Every case of every strategy: text, validity, explanation, and both sides executed."""
+
+import numpy as np
+import pytest
+
+from steptp_dagster.leir.interpreter import interpret
+from steptp_dagster.leir.printer import to_text
+from steptp_dagster.leir.validity import check
+from steptp_dagster.strategies.registry import strategy
+from tests.support.numerics import assert_equal_outputs
+from tests.support.programs import random_inputs
+from tests.support.strategy_cases import (
+    Case,
+    all_cases,
+    expected_text,
+    refusals_of,
+    step_of,
+)
+
+CASES = all_cases()
+STEPS = [case for case in CASES if case.site is not None]
+
+
+def _id(case: Case) -> str:
+    return f"{case.strategy}-{case.name.replace(' ', '_')}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=_id)
+def test_before_is_valid(case: Case) -> None:
+    assert check(case.before) == ()
+
+
+@pytest.mark.parametrize("case", STEPS, ids=_id)
+def test_result_is_the_golden_text(case: Case) -> None:
+    step = step_of(case)
+    assert to_text(step.after.program) == expected_text(case)
+    assert step.numerics == case.numerics
+
+
+@pytest.mark.parametrize("case", STEPS, ids=_id)
+def test_both_sides_compute_the_same(case: Case) -> None:
+    step = step_of(case)
+    for seed in (0, 1):
+        inputs = random_inputs(case.before, seed)
+        assert_equal_outputs(step.before, step.after, inputs, step.numerics)
+
+
+@pytest.mark.parametrize("case", CASES, ids=_id)
+def test_survey_is_as_stated_and_repeats(case: Case) -> None:
+    chosen = strategy(case.strategy)
+    survey = chosen.survey(case.before)
+    assert survey == chosen.survey(case.before)
+    assert len(set(survey.sites)) == len(survey.sites)
+    if case.sites is not None:
+        assert len(survey.sites) == case.sites, [s.describe() for s in survey.sites]
+    found = refusals_of(chosen, case.before)
+    for refusal in case.refused:
+        assert refusal in found
+
+
+@pytest.mark.parametrize("case", STEPS, ids=_id)
+def test_explanation_names_every_precondition(case: Case) -> None:
+    step = step_of(case)
+    chosen = strategy(case.strategy)
+    shown = tuple(evidence.precondition for evidence in step.explanation.preconditions)
+    assert shown == chosen.preconditions_at(step.site)
+    assert all(evidence.facts for evidence in step.explanation.preconditions)
+
+
+def test_the_comparison_sees_a_difference() -> None:
+    case = STEPS[0]
+    inputs = random_inputs(case.before, 0)
+    outputs = interpret(case.before, inputs, precision="float64").outputs
+    broken = {name: value + 1 for name, value in outputs.items()}
+    assert any(not np.array_equal(broken[name], outputs[name]) for name in outputs)

@@ -1,0 +1,57 @@
+"""The registry, the files, the fixtures and the documentation list the same strategies."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from steptp_dagster.strategies.registry import strategies, strategy
+from tests.support.strategy_cases import FOLDER
+
+ROOT = Path(__file__).parents[2]
+LEVELS = ("graph", "operator", "memory", "math")
+
+
+def test_sorted_by_name() -> None:
+    assert list(strategies()) == sorted(strategies())
+
+
+def test_each_stands_in_the_file_of_its_name_and_level() -> None:
+    for name, found in strategies().items():
+        module = type(found).__module__
+        assert module == f"steptp_dagster.strategies.{found.level}.{name}"
+
+
+def test_every_strategy_class_in_a_file_is_registered() -> None:
+    folder = ROOT / "steptp_dagster" / "strategies"
+    files = {
+        path.stem
+        for level in LEVELS
+        for path in (folder / level).glob("*.py")
+        if re.search(r"^class \w+\(Strategy\):", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert files == set(strategies())
+
+
+def test_every_strategy_has_fixtures() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(strategies())
+
+
+def test_the_documentation_lists_every_strategy() -> None:
+    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert listed == set(strategies())
+
+
+def test_each_says_what_it_is() -> None:
+    for found in strategies().values():
+        assert found.summary.endswith(".")
+        assert found.version
+        assert found.origin
+        assert len(set(found.preconditions)) == len(found.preconditions)
+        assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", p) for p in found.preconditions)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(KeyError, match="one of compute_inline"):
+        strategy("loop_rotation")
