@@ -1,0 +1,189 @@
+"""Profiles: everything a build depends on apart from code, as typed, checked, frozen values.
+
+A profile is a YAML file; ``default`` and ``tiny`` come with the library (``profiles/``), others
+are named by path.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from steptp_dagster.dataset.ids import Json, digest
+from steptp_dagster.dataset.mapping import BadMapping, build
+
+FOLDER = Path(__file__).resolve().parent / "profiles"
+
+Dtype = Literal["f16", "bf16", "f32", "f64"]
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be used; the message names file, setting, found and wanted."""
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if value <= 0:
+            raise ValueError(f"{name} must be positive, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPlan:
+    """One source program: its name and how many shape samples of it are taken."""
+
+    name: str
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse nothing to do."""
+        _positive(samples=self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """How many steps are taken.
+
+    ``sites`` steps of each strategy from each source, chosen by hash; then, ``depth`` times,
+    ``chains`` results of each source become parents themselves, with ``chain_sites`` steps of
+    each strategy. ``tokens`` is the longest program (in tokens) that a step may start from.
+    """
+
+    sites: int = 4
+    depth: int = 1
+    chains: int = 1
+    chain_sites: int = 1
+    tokens: int = 4000
+
+    def __post_init__(self) -> None:
+        """Refuse nothing to do."""
+        _positive(sites=self.sites, tokens=self.tokens)
+        if min(self.depth, self.chains, self.chain_sites) < 0:
+            raise ValueError("depth, chains and chain_sites must not be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPlan:
+    """How steps are verified: target, seed of the inputs, limits of one pair."""
+
+    target: str = "llvm"
+    seed: int = 0
+    timeout_s: float = 30.0
+    memory_mb: int = 4096
+
+    def __post_init__(self) -> None:
+        """Refuse empty limits."""
+        _positive(timeout_s=self.timeout_s, memory_mb=self.memory_mb)
+
+
+@dataclass(frozen=True, slots=True)
+class Difficulty:
+    """A class of records: those of at most ``tokens`` prompt and answer tokens (None: the rest)."""
+
+    name: str
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BalancePlan:
+    """Caps of the selection; which records stay below a cap is decided by hash.
+
+    ``per_program_strategy`` bounds one strategy within one workload, ``per_strategy`` the share
+    (0..1) of one strategy in the whole, ``tokens`` the size of a record.
+    """
+
+    per_program_strategy: int = 60
+    per_strategy_share: float = 0.5
+    tokens: int = 16000
+    difficulties: tuple[Difficulty, ...] = (Difficulty("any"),)
+
+    def __post_init__(self) -> None:
+        """Refuse caps that let nothing through and classes that overlap."""
+        _positive(per_program_strategy=self.per_program_strategy, tokens=self.tokens)
+        if not 0 < self.per_strategy_share <= 1:
+            raise ValueError("per_strategy_share must be in (0, 1]")
+        bounds = [d.tokens for d in self.difficulties]
+        finite = [b for b in bounds if b is not None]
+        if bounds[-1:] != [None] or len(finite) != len(bounds) - 1 or finite != sorted(set(finite)):
+            raise ValueError("difficulties must rise in tokens, and only the last has no bound")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """Shares of the splits, in programs; they sum to 1."""
+
+    train: float = 0.8
+    validation: float = 0.1
+    test: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Refuse shares that are no partition."""
+        shares = (self.train, self.validation, self.test)
+        if min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
+            raise ValueError(f"the shares of the splits must sum to 1, not {sum(shares)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A build: which programs, how many samples and steps, how verified, balanced and split."""
+
+    name: str
+    seed: int
+    dtypes: tuple[Dtype, ...]
+    programs: tuple[ProgramPlan, ...]
+    strategies: tuple[str, ...] | None = None
+    steps: StepPlan = field(default_factory=StepPlan)
+    verification: VerificationPlan = field(default_factory=VerificationPlan)
+    balance: BalancePlan = field(default_factory=BalancePlan)
+    splits: SplitPlan = field(default_factory=SplitPlan)
+
+    def __post_init__(self) -> None:
+        """Refuse empty and doubled lists."""
+        named: dict[str, list[str]] = {
+            "programs": [p.name for p in self.programs],
+            "dtypes": list(self.dtypes),
+        }
+        for what, items in named.items():
+            if not items:
+                raise ValueError(f"{what} must not be empty")
+            doubled = sorted({i for i in items if items.count(i) > 1})
+            if doubled:
+                raise ValueError(f"{what} named twice: {', '.join(doubled)}")
+
+    @property
+    def program_names(self) -> tuple[str, ...]:
+        """Names of the programs, in the profile's order."""
+        return tuple(p.name for p in self.programs)
+
+    def plan(self, program: str) -> ProgramPlan:
+        """The plan of one program. Raises KeyError for one that the profile lacks."""
+        return {p.name: p for p in self.programs}[program]
+
+
+def load(name_or_path: str) -> Profile:
+    """A packaged profile by name, or any by the path of its YAML file. Raises ProfileError."""
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        path = FOLDER / f"{name_or_path}.yaml"
+        if not path.exists():
+            known = ", ".join(available())
+            raise ProfileError(f"no profile {name_or_path!r}; there are {known}, or give a .yaml")
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return build(Profile, data)
+    except OSError as error:
+        raise ProfileError(f"{path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ProfileError(f"{path.name}: not YAML: {' '.join(str(error).split())}") from error
+    except BadMapping as error:
+        raise ProfileError(f"{path.name}: {error}") from error
+
+
+def available() -> tuple[str, ...]:
+    """Names of the packaged profiles."""
+    return tuple(sorted(p.stem for p in FOLDER.glob("*.yaml")))
+
+
+def settings_digest(*plans: Json) -> str:
+    """Digest of plain settings, for keys of what depends on them."""
+    return digest("settings", *plans)

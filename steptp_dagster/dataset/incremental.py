@@ -1,0 +1,254 @@
+"""Only what is missing is computed: a stage as units of work with content keys.
+
+A stage of a program is a set of units. The key of a unit digests what it is made from and the
+version of the code that makes it; every row carries the key of its unit. ``update`` keeps rows of
+wanted units, computes the missing ones in batches, drops the rest, and leaves a finished file
+alone when nothing changed. A unit is done when its row in the stage's *first* table is on disk:
+that table is written last.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pandera.polars as pa
+import polars as pl
+from pandera.errors import SchemaErrors
+
+from steptp_dagster.dataset.schemas import LINEAGE, TIMINGS, Row, frame
+from steptp_dagster.dataset.store import WHOLE, Store, read_or_empty, write_aside
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of work: its key and whatever the computation needs to know."""
+
+    key: str
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The rows of one finished unit by folder name (without ``unit``), and seconds it took."""
+
+    unit: Unit
+    rows: Mapping[str, Sequence[Row]]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage: its name, its folders with their tables (first: one row a unit) and sort keys."""
+
+    name: str
+    tables: Mapping[str, pa.DataFrameSchema]
+    order: Mapping[str, tuple[str, ...]]
+
+    @property
+    def journals(self) -> dict[str, pa.DataFrameSchema]:
+        """Folders of the stage's lineage and timings."""
+        return {f"lineage-{self.name}": LINEAGE, f"timings-{self.name}": TIMINGS}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which run computes, for the lineage of new rows."""
+
+    run_id: str = "direct"
+    code_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What ``update`` did: units computed, kept and dropped; rows now there by folder."""
+
+    new: int
+    kept: int
+    dropped: int
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: "Report") -> "Report":
+        """Sum over programs."""
+        names = [*self.rows, *(n for n in other.rows if n not in self.rows)]
+        rows = {n: self.rows.get(n, 0) + other.rows.get(n, 0) for n in names}
+        return Report(
+            self.new + other.new, self.kept + other.kept, self.dropped + other.dropped, rows
+        )
+
+
+NOTHING: Final = Report(0, 0, 0)
+
+
+class BadRows(ValueError):
+    """Rows that their table's schema refuses; nothing of them was written."""
+
+    def __init__(self, table: str, cases: pl.DataFrame) -> None:
+        self.table = table
+        self.cases = cases
+        shown = "; ".join(
+            f"{c['column']}: {c['check']} ({c['failure_case']})" for c in cases.head(3).to_dicts()
+        )
+        super().__init__(f"{table}: {cases.height} rows break the schema: {shown}")
+
+
+def validated(table: pa.DataFrameSchema, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, if the schema accepts them. Raises BadRows with the failing cases."""
+    try:
+        table.validate(rows, lazy=True)
+    except SchemaErrors as error:
+        cases = error.failure_cases
+        if not isinstance(cases, pl.DataFrame):
+            cases = pl.DataFrame({"column": [""], "check": [str(error)], "failure_case": [""]})
+        raise BadRows(str(table.name), cases) from None
+    return rows
+
+
+Compute = Callable[[Sequence[Unit]], Iterable[Made]]
+
+
+def update(
+    store: Store,
+    stage: Stage,
+    program: str,
+    wanted: Sequence[Unit],
+    compute: Compute,
+    *,
+    origin: Origin,
+    batch: int = 16,
+) -> Report:
+    """Bring one program's partition of a stage to the wanted units.
+
+    ``compute`` takes the missing units and yields them done, in their order. Raises PartitionBusy,
+    BadRows, and whatever ``compute`` raises; batches written until then are kept.
+    """
+    with store.locked(stage.name, program):
+        every = {**stage.tables, **stage.journals}
+        old = {name: _everything(store, name, table, program) for name, table in every.items()}
+        first = next(iter(stage.tables))
+        done = set(old[first]["unit"].to_list())
+        missing = [unit for unit in wanted if unit.key not in done]
+        number = max((_number(p.stem) for p in store.batches(first, program)), default=0)
+        fresh: list[dict[str, pl.DataFrame]] = []
+        for made in _batched(compute(missing), batch) if missing else ():
+            number += 1
+            frames = _frames(stage, program, made, origin)
+            for name in [n for n in every if n != first] + [first]:
+                path = store.part(name, program).with_name(f"batch-{number:05d}.parquet")
+                write_aside(path, frames[name])
+            fresh.append(frames)
+        _finish(store, stage, program, wanted, old, fresh)
+        keys = {unit.key for unit in wanted}
+        rows = {name: store.read(table, program, name).height for name, table in every.items()}
+        return Report(
+            new=len(missing),
+            kept=len(wanted) - len(missing),
+            dropped=len(done - keys),
+            rows={name: rows[name] for name in stage.tables},
+        )
+
+
+def _number(stem: str) -> int:
+    return int(stem.removeprefix("batch-"))
+
+
+def _everything(store: Store, name: str, table: pa.DataFrameSchema, program: str) -> pl.DataFrame:
+    """Finished rows and those of batches, each unit from the first place that has it."""
+    parts = [store.part(name, program), *store.batches(name, program)]
+    seen: set[str] = set()
+    kept = []
+    for path in parts:
+        rows = read_or_empty(table, path)
+        rows = rows.filter(~pl.col("unit").is_in(sorted(seen)))
+        seen |= set(rows["unit"].to_list())
+        kept.append(rows)
+    return pl.concat(kept)
+
+
+def _frames(
+    stage: Stage, program: str, made: Sequence[Made], origin: Origin
+) -> dict[str, pl.DataFrame]:
+    """The batch as one validated frame a folder."""
+    frames = {}
+    for name, table in stage.tables.items():
+        rows = [{**row, "unit": m.unit.key} for m in made for row in m.rows.get(name, ())]
+        frames[name] = validated(table, frame(table, rows))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    lineage: list[Row] = [
+        {
+            "unit": m.unit.key,
+            "stage": stage.name,
+            "program": program,
+            "run_id": origin.run_id,
+            "code_version": origin.code_version,
+            "created_at": now,
+        }
+        for m in made
+    ]
+    host = socket.gethostname()
+    timings: list[Row] = [
+        {"unit": m.unit.key, "stage": stage.name, "seconds": m.seconds, "host": host} for m in made
+    ]
+    frames[f"lineage-{stage.name}"] = frame(LINEAGE, lineage)
+    frames[f"timings-{stage.name}"] = frame(TIMINGS, timings)
+    return frames
+
+
+def _finish(
+    store: Store,
+    stage: Stage,
+    program: str,
+    wanted: Sequence[Unit],
+    old: Mapping[str, pl.DataFrame],
+    fresh: Sequence[Mapping[str, pl.DataFrame]],
+) -> None:
+    """Write the finished files, sorted, where they changed; then remove the batches."""
+    keys = sorted({unit.key for unit in wanted})
+    every = {**stage.tables, **stage.journals}
+    first = next(iter(stage.tables))
+    for name in [n for n in every if n != first] + [first]:
+        table = every[name]
+        rows = pl.concat([old[name], *(frames[name] for frames in fresh)])
+        rows = rows.filter(pl.col("unit").is_in(keys))
+        rows = rows.sort(stage.order.get(name, ("unit",)), maintain_order=True)
+        path = store.part(name, program)
+        if not path.exists() or not read_or_empty(table, path).equals(rows):
+            write_aside(path, validated(table, rows))
+    for name in every:
+        for path in store.batches(name, program):
+            path.unlink()
+
+
+def _batched(made: Iterable[Made], size: int) -> Iterator[list[Made]]:
+    """Cut into lists of ``size``; what is there is handed out even if ``made`` then fails."""
+    pending: list[Made] = []
+    iterator = iter(made)
+    try:
+        for item in iterator:
+            pending.append(item)
+            if len(pending) >= size:
+                yield pending
+                pending = []
+    except (Exception, KeyboardInterrupt):
+        if pending:
+            yield pending
+        raise
+    if pending:
+        yield pending
+
+
+def write_whole(
+    store: Store, table: pa.DataFrameSchema, rows: pl.DataFrame, made_from: str, name: str = ""
+) -> None:
+    """Write a table that is not cut by program, with the digest of what it was made from."""
+    path = store.part(name or str(table.name), WHOLE)
+    write_aside(path, validated(table, rows), metadata={"made_from": made_from})
+
+
+def timed(unit: Unit, work: Callable[[], Mapping[str, Sequence[Row]]]) -> Made:
+    """Do the work of a unit and note how long it took."""
+    start = time.perf_counter()
+    rows = work()
+    return Made(unit, rows, time.perf_counter() - start)

@@ -1,0 +1,282 @@
+"""The tables: one pandera schema each, from which everything else about them is derived.
+
+Every stage row carries ``unit``, the key of the unit of work that made it (what it was made from
+and by which version of the code); ``lineage`` and ``timings`` say of each unit when, where and in
+which run it was done. Nested values that only people and replays read are canonical JSON text.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandera.polars as pa
+import polars as pl
+
+Row = dict[str, Any]
+
+_STRINGS = pl.List(pl.String)
+_MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})
+
+
+def _id(description: str, *, unique: bool = False, nullable: bool = False) -> pa.Column:
+    check = pa.Check.str_matches(r"^[0-9a-f]{32}$", name="id")
+    return pa.Column(pl.String, check, description=description, unique=unique, nullable=nullable)
+
+
+def _text(description: str, *, nullable: bool = False, values: Sequence[str] = ()) -> pa.Column:
+    checks = [pa.Check.isin(list(values), name="known")] if values else []
+    return pa.Column(pl.String, checks, description=description, nullable=nullable)
+
+
+def _count(description: str, *, low: int = 0) -> pa.Column:
+    return pa.Column(pl.Int64, pa.Check.ge(low, name=f"at least {low}"), description=description)
+
+
+def _flag(description: str) -> pa.Column:
+    return pa.Column(pl.Boolean, description=description)
+
+
+def _real(description: str, *, nullable: bool = False) -> pa.Column:
+    return pa.Column(pl.Float64, description=description, nullable=nullable)
+
+
+def _table(name: str, description: str, columns: Mapping[str, pa.Column]) -> pa.DataFrameSchema:
+    return pa.DataFrameSchema(dict(columns), name=name, description=description, strict=True)
+
+
+LEVELS = ("graph", "operator", "memory", "math")
+DTYPE_NAMES = ("f16", "bf16", "f32", "f64")
+EQUALITIES = ("exact", "reassociated", "rejected")
+SPLITS = ("train", "validation", "test")
+_UNIT = "key of the unit of work that made the row; joins lineage and timings"
+
+SOURCE_PROGRAMS = _table(
+    "source_programs",
+    "One row per program, shape sample and dtype.",
+    {
+        "source_id": _id("content id", unique=True),
+        "program": _text("name of the workload"),
+        "workload_level": _text("level of the workload in the published list"),
+        "family": _text("family of the workload; splits never cut one"),
+        "code": _text("PyTorch source text"),
+        "code_hash": _text("digest of the code"),
+        "inputs": _text("JSON: name, shape and dtype of every input"),
+        "params": _text("JSON: arguments of the module, parameters with shapes"),
+        "dtype": _text("working precision", values=DTYPE_NAMES),
+        "shapes": _text("JSON: named extents of the sample"),
+        "seed": pa.Column(pl.Int64, description="seed of the shape sample"),
+        "unit": _id(_UNIT),
+    },
+)
+TRANSLATIONS = _table(
+    "translations",
+    "One row per source program: the LEIR it became, or why it did not.",
+    {
+        "source_id": _id("-> source_programs", unique=True),
+        "leir_id": _id("-> leir_programs; null when refused", nullable=True),
+        "refusal": _text("operator or rule that refused", nullable=True),
+        "message": _text("the refusal in words, with the source line", nullable=True),
+        "fidelity": _real("largest normalised error against PyTorch in float64", nullable=True),
+        "screens": pa.Column(
+            _STRINGS, description="why no step is taken from it (constant output ...); empty: fine"
+        ),
+        "unit": _id(_UNIT),
+    },
+)
+_MEASURES = {
+    "nests": _count("top-level nests", low=1),
+    "loops": _count("loops", low=1),
+    "equations": _count("equations", low=1),
+    "loop_depth": _count("deepest nesting", low=1),
+    "flops": _count("arithmetic operations on data"),
+    "bytes": _count("bytes read and written in global memory"),
+    "bytes_shared": _count("bytes read and written in shared memory"),
+    "bytes_local": _count("bytes read and written in local memory"),
+    "iterations": _count("executed instances of equations", low=1),
+    "tokens": _count("tokens of the text", low=1),
+}
+LEIR_PROGRAMS = _table(
+    "leir_programs",
+    "One row per distinct LEIR program: translated sources and results of steps.",
+    {
+        "leir_id": _id("digest of canonical text, signature and constants"),
+        "text": _text("canonical LEIR"),
+        "signature": _text("header lines of the file form"),
+        "structural_hash": _text("digest that renaming does not change"),
+        **_MEASURES,
+        "unit": _id(_UNIT),
+    },
+)
+SURVEYS = _table(
+    "surveys",
+    "One row per LEIR program and strategy: what the strategy found there.",
+    {
+        "survey_id": _id("content id", unique=True),
+        "source_id": _id("-> source_programs"),
+        "parent_leir_id": _id("-> leir_programs"),
+        "parent_step_id": _id("-> transformed_steps; null: the source itself", nullable=True),
+        "strategy": _text("name of the strategy"),
+        "sites": _count("legal sites with all parameters"),
+        "taken": _count("steps taken here"),
+        "refusals": pa.Column(
+            pl.List(pl.Struct({"reason": pl.String, "message": pl.String, "count": pl.Int64})),
+            description="named reasons with one message and how often each",
+        ),
+        "unit": _id(_UNIT),
+    },
+)
+TRANSFORMED_STEPS = _table(
+    "transformed_steps",
+    "One row per strategy applied at a site of a LEIR program.",
+    {
+        "step_id": _id("content id", unique=True),
+        "source_id": _id("-> source_programs"),
+        "parent_leir_id": _id("-> leir_programs"),
+        "parent_step_id": _id("-> transformed_steps; null: the source itself", nullable=True),
+        "strategy": _text("name of the strategy"),
+        "strategy_level": _text("level of the strategy", values=LEVELS),
+        "strategy_version": _text("its version"),
+        "site": _text("JSON: path of the statement"),
+        "parameters": _text("JSON: parameters by name"),
+        "result_leir_id": _id("-> leir_programs"),
+        "step_depth": _count("steps between the source and the parent"),
+        "numerics": _text("what the strategy promises", values=("exact", "reassociated")),
+        "reasoning": _text("JSON: the structured chain of thought"),
+        "reasoning_text": _text("the chain of thought in words"),
+        "mismatches": pa.Column(
+            _STRINGS, description="claims of the reasoning that the IR does not bear out"
+        ),
+        "unit": _id(_UNIT),
+    },
+)
+GPU_VERIFICATION = _table(
+    "gpu_verification",
+    "One row per step and target: the verdict with its evidence.",
+    {
+        "step_id": _id("-> transformed_steps"),
+        "target": _text("llvm, cuda:sm_90 ..."),
+        "parent_leir_id": _id("-> leir_programs"),
+        "result_leir_id": _id("-> leir_programs"),
+        "build_pass": _flag("both programs compiled"),
+        "exec_pass": _flag("both programs ran"),
+        "equal_pass": _flag("the verdict accepted the step"),
+        "bitwise": _flag("all outputs equal bit for bit"),
+        "equality": _text("label of the verdict", values=EQUALITIES),
+        "reason": _text("named reason of a rejection", nullable=True),
+        "static": _text("JSON: violations found without running"),
+        "numeric": _text("JSON: differences and errors by input family"),
+        "margins": _text("JSON: distance of the outputs to the trivial ones"),
+        "seeds": _text("JSON: seeds of the input families"),
+        "toolchain": _text("JSON: releases of what compiled and ran"),
+        "unit": _id(_UNIT),
+    },
+)
+FILTERED_DATASET = _table(
+    "filtered_dataset",
+    "One row per record kept for training or evaluation.",
+    {
+        "record_id": _id("content id", unique=True),
+        "step_ids": pa.Column(_STRINGS, description="-> transformed_steps, in order"),
+        "source_id": _id("-> source_programs"),
+        "program": _text("name of the workload"),
+        "family": _text("family of the workload"),
+        "dtype": _text("working precision", values=DTYPE_NAMES),
+        "strategy": _text("strategy of the (last) step"),
+        "strategy_level": _text("its level", values=LEVELS),
+        "equality": _text("label of the verdict", values=EQUALITIES[:2]),
+        "task": _text("what is asked", values=("single", "multi")),
+        "split": _text("part of the data set", values=SPLITS),
+        "difficulty": _text("class by size, as the profile defines it"),
+        "structural_hash": _text("of the program that the prompt shows"),
+        "messages": pa.Column(pl.List(_MESSAGE), description="chat messages"),
+        "weights": pa.Column(pl.List(pl.Float64), description="loss weight of each message"),
+        "prompt_tokens": _count("tokens of the messages before the answer", low=1),
+        "reasoning_tokens": _count("tokens of the reasoning", low=1),
+        "answer_tokens": _count("tokens of the answer after the reasoning", low=1),
+        "unit": _id(_UNIT),
+    },
+)
+STATISTICS = _table(
+    "statistics",
+    "One row per metric and combination of what it is broken down by.",
+    {
+        "metric": _text("what is counted or measured"),
+        "strategy": _text("name, or null: all", nullable=True),
+        "strategy_level": _text("level, or null: all", nullable=True),
+        "family": _text("family, or null: all", nullable=True),
+        "dtype": _text("dtype, or null: all", nullable=True),
+        "split": _text("split, or null: all", nullable=True),
+        "reason": _text("named reason of a refusal or rejection", nullable=True),
+        "value": _real("count or mean"),
+    },
+)
+ZOO = _table(
+    "zoo",
+    "One row per known pair that the verifier was tried on.",
+    {
+        "pair": _text("name of the pair"),
+        "kind": _text("kind of mistake, or of legal rewrite"),
+        "wrong": _flag("whether the pair is wrong"),
+        "accepted": _flag("what the verifier said"),
+        "reason": _text("its reason", nullable=True),
+        "unit": _id(_UNIT),
+    },
+)
+LINEAGE = _table(
+    "lineage",
+    "One row per unit of work: the run that did it first. Differs from build to build.",
+    {
+        "unit": _id("-> unit of any table", unique=True),
+        "stage": _text("which stage"),
+        "program": _text("partition, or `all`"),
+        "run_id": _text("Dagster run, or `direct`"),
+        "code_version": _text("version of the code that did it"),
+        "created_at": _text("UTC, ISO 8601"),
+    },
+)
+TIMINGS = _table(
+    "timings",
+    "One row per unit of work: how long it took. Differs from build to build.",
+    {
+        "unit": _id("-> unit of any table", unique=True),
+        "stage": _text("which stage"),
+        "seconds": _real("wall clock of the unit in its worker"),
+        "host": _text("name of the machine"),
+    },
+)
+
+#: Tables that are equal, byte for byte, in every build of the same code and profile.
+STABLE: dict[str, pa.DataFrameSchema] = {
+    t.name: t
+    for t in (
+        SOURCE_PROGRAMS,
+        TRANSLATIONS,
+        LEIR_PROGRAMS,
+        SURVEYS,
+        TRANSFORMED_STEPS,
+        GPU_VERIFICATION,
+        FILTERED_DATASET,
+        STATISTICS,
+        ZOO,
+    )
+}
+TABLES: dict[str, pa.DataFrameSchema] = {**STABLE, "lineage": LINEAGE, "timings": TIMINGS}
+
+
+def polars_schema(table: pa.DataFrameSchema) -> pl.Schema:
+    """Column names and polars dtypes of a table, in order."""
+    return pl.Schema({name: column.dtype.type for name, column in table.columns.items()})
+
+
+def frame(table: pa.DataFrameSchema, rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows as a frame of the table's types; raises where a row has other columns."""
+    schema = polars_schema(table)
+    for row in rows:
+        if row.keys() != schema.keys():
+            odd = sorted(row.keys() ^ schema.keys())
+            raise ValueError(f"{table.name}: missing or unknown columns: {', '.join(odd)}")
+    return pl.DataFrame(list(rows), schema=schema, orient="row")
+
+
+def empty(table: pa.DataFrameSchema) -> pl.DataFrame:
+    """The table without rows."""
+    return pl.DataFrame(schema=polars_schema(table))

@@ -1,0 +1,98 @@
+"""Stage files: one Parquet file per table and program, batches beside it while it is made.
+
+    stages/<table>/program=<p>/part.parquet      the finished rows, sorted; replaced as a whole
+    stages/<table>/program=<p>/batch-00001...    rows of an unfinished run
+    stages/<stage>.lock/<p>                      held (flock) while a stage writes a partition
+
+Files are written aside and moved into place, so readers see the old file or the new one. A kill
+frees the lock and loses at most the batch in flight.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandera.polars as pa
+import polars as pl
+
+from steptp_dagster.dataset.schemas import empty
+
+#: The partition of tables that are not cut by program.
+WHOLE = "all"
+
+
+class PartitionBusy(RuntimeError):
+    """Another process is writing the same partition of the same stage."""
+
+
+def write_aside(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None) -> None:
+    """Write a Parquet file (zstd) under a temporary name and move it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        frame.write_parquet(aside, compression="zstd", metadata=metadata)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The folder of stage files."""
+
+    root: Path
+
+    def part(self, table: str, program: str) -> Path:
+        """Path of the finished rows of one table and program."""
+        return self.root / table / f"program={program}" / "part.parquet"
+
+    def batches(self, table: str, program: str) -> tuple[Path, ...]:
+        """Paths of the batches that an unfinished run left, in the order of writing."""
+        return tuple(sorted(self.part(table, program).parent.glob("batch-*.parquet")))
+
+    def read(self, table: pa.DataFrameSchema, program: str, name: str = "") -> pl.DataFrame:
+        """Finished rows; the empty table where there are none or where its columns changed.
+
+        ``name`` is the folder's name where it is not the table's.
+        """
+        path = self.part(name or table.name, program)
+        return read_or_empty(table, path)
+
+    def read_all(
+        self, table: pa.DataFrameSchema, programs: Sequence[str], name: str = ""
+    ) -> pl.DataFrame:
+        """Finished rows of several programs, in their order."""
+        return pl.concat([self.read(table, p, name) for p in programs] or [empty(table)])
+
+    def digest(self, table: str, program: str) -> str | None:
+        """What a finished file says that it was made from, or None."""
+        path = self.part(table, program)
+        if not path.exists():
+            return None
+        return pl.read_parquet_metadata(path).get("made_from")
+
+    @contextmanager
+    def locked(self, stage: str, program: str) -> Iterator[None]:
+        """Hold the partition of a stage. Raises PartitionBusy where another process has it."""
+        path = self.root / f"{stage}.lock" / program
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PartitionBusy(
+                    f"stage {stage!r} of {program!r} is being written by another process"
+                ) from None
+            yield
+
+
+def read_or_empty(table: pa.DataFrameSchema, path: Path) -> pl.DataFrame:
+    """The file's rows if it has the table's columns and types, else the empty table."""
+    wanted = empty(table)
+    if not path.exists():
+        return wanted
+    found = pl.read_parquet(path, hive_partitioning=False)
+    return found if found.schema == wanted.schema else wanted

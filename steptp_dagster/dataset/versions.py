@@ -1,0 +1,60 @@
+"""Which code made a row: digests of source files and of the packages that take part.
+
+A stage computes again what other code made. The digest of a group of modules changes whenever
+one of their files does, so nobody has to remember to raise a number; rows that come out the same
+keep their ids, and nothing after them is computed again.
+"""
+
+from functools import cache
+from hashlib import blake2b
+from importlib import metadata
+from pathlib import Path
+
+from steptp_dagster.dataset.ids import digest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Stage -> what of the library decides its rows (folders recursively, single files by name).
+GROUPS: dict[str, tuple[str, ...]] = {
+    "sources": ("sources", "dataset/stages/sources.py"),
+    "leir": ("leir", "sources", "translate", "dataset/stages/leir.py"),
+    "steps": ("leir", "strategies", "reasoning", "dataset/stages/steps.py"),
+    "verdicts": ("leir", "lowering", "verify", "dataset/stages/verdicts.py"),
+    "records": ("dataset", "leir"),
+}
+#: Stage -> installed packages whose release takes part in its rows.
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "sources": ("torch",),
+    "leir": ("torch", "numpy"),
+    "steps": (),
+    "verdicts": ("apache-tvm", "numpy"),
+    "records": ("tiktoken",),
+}
+
+
+@cache
+def files_digest(paths: tuple[str, ...]) -> str:
+    """Digest of all Python files below ``paths``, relative to the library, names included."""
+    total = blake2b(digest_size=16)
+    for file in sorted({f for path in paths for f in _files(ROOT / path)}):
+        total.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _files(path: Path) -> list[Path]:
+    return [path] if path.is_file() else [f for f in path.rglob("*") if f.suffix == ".py"]
+
+
+def package_version(name: str) -> str:
+    """The installed release of a package, or ``absent``; the package is not imported."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "absent"
+
+
+@cache
+def code_version(stage: str) -> str:
+    """The version of everything that decides a stage's rows, 32 hexadecimal digits."""
+    packages = [[name, package_version(name)] for name in PACKAGES[stage]]
+    return digest("code", stage, files_digest(GROUPS[stage]), packages)
