@@ -1,0 +1,290 @@
+"""What can be said of a program by looking at it: names, kinds of loops, threads, updates.
+
+Part of the reference interpreter, which shares no code with the static checker. Faults found by
+``names_and_types`` make a program meaningless, so that it is not run; those found by
+``kinds_and_threads`` do not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steptp_dagster.leir.ast import (
+    LOGICAL,
+    THREAD_AXES,
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Equation,
+    Expr,
+    Index,
+    Int,
+    Loop,
+    Nest,
+    Program,
+    Statement,
+    Unary,
+)
+from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.interpreter.faults import Log
+from steptp_dagster.leir.interpreter.types import Types
+from steptp_dagster.leir.signature import Signature, SignedProgram
+from steptp_dagster.leir.walk import (
+    Located,
+    Path,
+    accesses_in,
+    equations,
+    equations_in,
+    expressions,
+    indices_in,
+    iter_expr,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PureUpdate:
+    """``X op e``: ``op`` is ``+ * max min`` (``X-e`` counts as ``+``)."""
+
+    op: str
+
+
+def pure_update(equation: Equation) -> PureUpdate | None:
+    """The pure update that an equation is, or None.
+
+    The target occurs once, at the same subscript, and a chain of one operator leads to it:
+    ``X+a+b``, ``a+X``, ``X-a+b``, ``max(max(X,a),b)``.
+    """
+    target = equation.target
+    own = [
+        a
+        for e in (*target.subscripts, *expressions(equation)[1:])
+        for a in accesses_in(e)
+        if a.name == target.name
+    ]
+    if len(own) != 1 or own[0] != target:
+        return None
+    op = _operator(equation.value)
+    if op is None or not _leads_to(equation.value, target, op):
+        return None
+    return PureUpdate(op)
+
+
+def _operator(value: Expr) -> str | None:
+    match value:
+        case Binary(op="+" | "-"):
+            return "+"
+        case Binary(op="*"):
+            return "*"
+        case Call(function="max" | "min" as function):
+            return function
+    return None
+
+
+def _leads_to(value: Expr, target: Access, op: str) -> bool:
+    """Whether a chain of ``op`` leads from ``value`` down to ``target``."""
+    if value == target:
+        return True
+    match value:
+        case Binary(op="-") if op == "+":
+            return _leads_to(value.left, target, op)
+        case Binary() if value.op == op:
+            return _leads_to(value.left, target, op) or _leads_to(value.right, target, op)
+        case Call() if value.function == op:
+            return any(_leads_to(a, target, op) for a in value.arguments)
+    return False
+
+
+def launch_loops(nest: Nest) -> int:
+    """How many of the outermost loops launch the kernel.
+
+    They are the loops around the lowest common ancestor of all ``B`` loops; that ancestor is a
+    ``B`` loop, or the innermost loop around all of them.
+    """
+    depth = 0
+    while True:
+        for k, loop in enumerate(nest.loops):
+            if loop.kind == "B":
+                return depth + k
+        bound = [s for s in nest.body if isinstance(s, Nest) and _binds(s)]
+        if len(bound) != 1:
+            return depth + len(nest.loops) - 1 if bound else 0
+        depth += len(nest.loops)
+        nest = bound[0]
+
+
+def _binds(nest: Nest) -> bool:
+    """Whether there is a ``B`` loop in the nest."""
+    return any(loop.kind == "B" for located in equations_in(nest) for loop in located.loops)
+
+
+def names_and_types(signed: SignedProgram, log: Log) -> None:
+    """Faults that leave a program without meaning: names, ranks, annotations, indices, types."""
+    _names(signed.program, signed.signature, log)
+    for path, loops in _all_loops(signed.program):
+        names = [loop.index for loop in loops]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            log.report("index-rebound", f"{name} is bound again inside its own loop", path, name)
+    for located in equations(signed.program):
+        bound = {loop.index for loop in located.loops}
+        for expr in expressions(located.equation):
+            for name in sorted(indices_in(expr) - bound):
+                log.report("unbound-index", f"no loop binds {name}", located.path, name)
+        _types(located, log)
+
+
+def _names(program: Program, signature: Signature, log: Log) -> None:
+    written = {located.equation.target.name for located in equations(program)}
+    first: dict[str, Access] = {}
+    for located in equations(program):
+        target = located.equation.target
+        first.setdefault(target.name, target)
+        known = signature.by_name.get(target.name)
+        if known is not None and known.role != "output":
+            message = f"{target.name} is a {known.role}: it is never written"
+            log.report("input-written", message, located.path, target.name)
+    for located in equations(program):
+        for expr in expressions(located.equation):
+            for access in accesses_in(expr):
+                name = access.name
+                known = signature.by_name.get(name)
+                if known is not None:
+                    form, rank = (known.dtype, "g"), len(known.shape)
+                elif name in written:
+                    form = (first[name].dtype, first[name].scope)
+                    rank = len(first[name].subscripts)
+                else:
+                    log.report("unknown-name", f"nothing defines {name}", located.path, name)
+                    continue
+                if (access.dtype, access.scope) != form:
+                    kind = "annotation-conflict" if known is None else "known-variable-changed"
+                    message = f"{name} is {form}, here ({access.dtype}, {access.scope})"
+                    log.report(kind, message, located.path, name)
+                if len(access.subscripts) != rank:
+                    message = f"{name} has rank {rank}, here {len(access.subscripts)}"
+                    log.report("rank-mismatch", message, located.path, name)
+
+
+def _all_loops(program: Program) -> Iterator[tuple[Path, tuple[Loop, ...]]]:
+    """Every nest's path with all loops down to and including its own."""
+
+    def visit(
+        statement: Statement, path: Path, outer: tuple[Loop, ...]
+    ) -> Iterator[tuple[Path, tuple[Loop, ...]]]:
+        if isinstance(statement, Nest):
+            loops = outer + statement.loops
+            yield path, loops
+            for i, child in enumerate(statement.body):
+                yield from visit(child, (*path, i), loops)
+
+    for i, nest in enumerate(program.nests):
+        yield from visit(nest, (i,), ())
+
+
+def _types(located: Located, log: Log) -> None:
+    types = Types("f64", doubles=False)
+    equation = located.equation
+
+    def wrong(message: str, expr: Expr) -> None:
+        log.report("type-error", message, located.path, repr(expr))
+
+    if equation.guard is not None and types.of(equation.guard) != "bool":
+        wrong("a guard is a condition", equation.guard)
+    for root in expressions(equation):
+        for node in iter_expr(root):
+            match node:
+                case Access():
+                    for subscript in node.subscripts:
+                        if not _is_subscript(subscript):
+                            wrong(f"not a subscript of {node.name}", subscript)
+                case Call(function="if_then_else") if types.of(node.arguments[0]) != "bool":
+                    wrong("if_then_else takes a condition first", node)
+                case Binary() if node.op in LOGICAL:
+                    if any(types.of(e) != "bool" for e in (node.left, node.right)):
+                        wrong(f"{node.op} combines conditions", node)
+                case Binary(op="**"):
+                    whole = DTYPES[types.settled(types.of(node))].is_integer
+                    if whole and not isinstance(node.right, Int):
+                        wrong("an integer power has a literal exponent", node)
+                case _:
+                    pass
+
+
+def _is_subscript(expr: Expr) -> bool:
+    match expr:
+        case Int() | Index():
+            return True
+        case Access():
+            return DTYPES[expr.dtype].is_integer
+        case Unary():
+            return _is_subscript(expr.operand)
+        case Binary(op="+" | "-" | "*" | "//" | "%"):
+            return _is_subscript(expr.left) and _is_subscript(expr.right)
+        case Binary() | Compare() | Call():
+            return False
+    return False
+
+
+def kinds_and_threads(signed: SignedProgram, log: Log) -> None:
+    """Faults of loop kinds, hardware axes, thread structure and the lifetime of ``l`` and ``s``."""
+    for path, loops in _all_loops(signed.program):
+        _kinds(path, loops, log)
+    homes: dict[str, tuple[int, frozenset[str]]] = {}
+    for i, nest in enumerate(signed.program.nests):
+        located_here = list(equations_in(nest, (i,)))
+        _threads(i, located_here, log)
+        for located in located_here:
+            blocks = frozenset(
+                loop.axis for loop in located.loops if loop.axis and loop.axis[0] == "b"
+            )
+            for expr in expressions(located.equation):
+                for access in accesses_in(expr):
+                    if access.scope == "g":
+                        continue
+                    home = homes.setdefault(access.name, (i, blocks))
+                    if home[0] != i:
+                        message = f"{access.name} is used in nests {home[0]} and {i}"
+                        log.report("scope-lifetime", message, located.path, access.name)
+                    elif home[1] != blocks:
+                        message = f"{access.name} is used under other block axes before"
+                        log.report("scope-blocks", message, located.path, access.name)
+    # A vector loop holds nothing but equations.
+    for path, nest in _nests(signed.program):
+        inner = any(isinstance(s, Nest) for s in nest.body)
+        for k, loop in enumerate(nest.loops):
+            if loop.kind == "V" and (inner or k < len(nest.loops) - 1):
+                message = f"V loop {loop.index} is not innermost"
+                log.report("vector-not-innermost", message, path, loop.index)
+
+
+def _nests(program: Program) -> Iterator[tuple[Path, Nest]]:
+    def visit(statement: Statement, path: Path) -> Iterator[tuple[Path, Nest]]:
+        if isinstance(statement, Nest):
+            yield path, statement
+            for i, child in enumerate(statement.body):
+                yield from visit(child, (*path, i))
+
+    for i, nest in enumerate(program.nests):
+        yield from visit(nest, (i,))
+
+
+def _kinds(path: Path, loops: tuple[Loop, ...], log: Log) -> None:
+    for k, loop in enumerate(loops):
+        outer = loops[:k]
+        if loop.axis is not None and any(o.axis == loop.axis for o in outer):
+            log.report("axis-repeated", f"{loop.axis} is bound twice", path, loop.axis)
+        if loop.kind == "P" and any(o.kind == "P" for o in outer):
+            log.report("parallel-nested", f"P loop {loop.index} inside another", path, loop.index)
+        if loop.kind in "PB" and any(o.kind == "V" for o in outer):
+            message = f"{loop.kind} loop {loop.index} inside a V loop"
+            log.report("parallel-in-vector", message, path, loop.index)
+
+
+def _threads(top: int, located: list[Located], log: Log) -> None:
+    sets = [tuple(sorted({x.axis for x in e.loops if x.axis in THREAD_AXES})) for e in located]
+    if not sets:
+        return
+    widest = max(sets, key=len)
+    for equation, axes in zip(located, sets, strict=True):
+        if axes != widest:
+            message = f"under threads {list(axes)}, others in nest {top} under {list(widest)}"
+            log.report("thread-structure", message, equation.path, "")
