@@ -14,6 +14,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, assert_never
 
 from steptp_dagster.leir.ast import (
@@ -88,8 +89,10 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class TypedEquation:
-    """An equation with the types of all its nodes; a store converts ``value`` to the target's
-    dtype (in memory), ``equation.target.dtype``."""
+    """An equation with the types of all its nodes.
+
+    A store converts ``value`` to the target's dtype in memory, ``equation.target.dtype``.
+    """
 
     equation: Equation
     target: Typed
@@ -203,18 +206,16 @@ def _joined(
 
 def _chain(expr: Compare) -> Typed:
     built = [_build(e, _F64) for e in expr.operands]
-    pairs = [
-        common((left.dtype, right.dtype), _F64)
-        for left, right in zip(built, built[1:], strict=False)
-    ]
+    pairs = [common((left.dtype, right.dtype), _F64) for left, right in pairwise(built)]
     pairs = [_I64 if p is _FREE_INT else _F64 if p is _FREE_REAL else p for p in pairs]
-    # A literal between two others is written once but belongs to two pairs; the wider type holds
-    # its value for both.
-    operands = tuple(
-        _settled(operand, common(tuple(pairs[max(0, n - 1) : n + 1]), _F64))
-        for n, operand in enumerate(built)
-    )
-    return Typed(expr, _BOOL, operands, tuple(pairs))
+    operands = []
+    for n, operand in enumerate(built):
+        # A literal between two others belongs to two pairs: an integer literal takes the integer
+        # one of their types, from which the other pair converts it without loss.
+        beside = tuple(pairs[max(0, n - 1) : n + 1])
+        whole = tuple(p for p in beside if p.is_integer)
+        operands.append(_settled(operand, common(whole or beside, _F64)))
+    return Typed(expr, _BOOL, tuple(operands), tuple(pairs))
 
 
 def common(dtypes: tuple[DType, ...], context: DType, *, real: bool = False) -> DType:
@@ -250,8 +251,10 @@ def _common_integer(dtypes: list[DType]) -> DType:
 
 
 def _settled(typed: Typed, wanted: DType) -> Typed:
-    """A free expression in the type ``wanted``, as far as it can take it: i64 for a bool, f64 for
-    a decimal that no float stands beside. Others as they are."""
+    """A free expression in the type ``wanted``; others as they are.
+
+    Where bool is wanted an integer literal is i64, where no float is wanted a decimal is f64.
+    """
     if not _is_free(typed.dtype):
         return typed
     if typed.dtype is _FREE_REAL:
