@@ -1,0 +1,111 @@
+"""Size and work of a program, computed from its syntax tree alone.
+
+Everything counts executed instances of equations: a loop multiplies by its extent, and guards
+count as always true, so figures of guarded equations are upper bounds. ``if_then_else`` counts
+its condition and, figure by figure, the more expensive branch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from steptp_dagster.leir.ast import LOGICAL, Access, Binary, Call, Equation
+from steptp_dagster.leir.dtypes import DTYPES, SCOPES
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.typing import Typed, typed_equation
+from steptp_dagster.leir.walk import all_nests, equations
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Size measures of a program.
+
+    ``nests`` counts top-level nests, ``loops`` loop headers, ``equations`` equations as written;
+    ``loop_depth`` is the largest number of loops around one equation. ``iterations`` is the
+    number of executed equation instances, ``flops`` that of floating-point operations (arithmetic
+    operators, and every function but ``if_then_else``, whose evaluation type is a float; a minus
+    sign, a comparison and a conversion count nothing). ``bytes_read`` and ``bytes_written`` are
+    bytes per scope (``g``, ``s``, ``l``): every occurrence of a tensor counts, no reuse assumed.
+    """
+
+    nests: int
+    loops: int
+    equations: int
+    loop_depth: int
+    iterations: int
+    flops: int
+    bytes_read: Mapping[str, int] = field(hash=False)
+    bytes_written: Mapping[str, int] = field(hash=False)
+
+
+def cost(signed: SignedProgram) -> Cost:
+    """The size measures of a program. Total: also on programs that are not valid."""
+    program = signed.program
+    iterations = flops = depth = count = 0
+    read, written = dict.fromkeys(SCOPES, 0), dict.fromkeys(SCOPES, 0)
+    for located in equations(program):
+        instances = prod(loop.extent for loop in located.loops)
+        count += 1
+        depth = max(depth, len(located.loops))
+        iterations += instances
+        work, traffic = _per_instance(located.equation)
+        flops += work * instances
+        for scope, size in traffic.items():
+            read[scope] += size * instances
+        target = located.equation.target
+        written[target.scope] += DTYPES[target.dtype].bytes * instances
+    return Cost(
+        nests=len(program.nests),
+        loops=sum(len(nest.loops) for _, nest in all_nests(program)),
+        equations=count,
+        loop_depth=depth,
+        iterations=iterations,
+        flops=flops,
+        bytes_read=read,
+        bytes_written=written,
+    )
+
+
+#: Floating-point operations, and bytes read by scope.
+_Work = tuple[int, dict[str, int]]
+
+
+def _per_instance(equation: Equation) -> _Work:
+    typed = typed_equation(equation)
+    parts = [_work(subscript) for subscript in typed.target.operands]
+    parts.append(_work(typed.value))
+    if typed.guard is not None:
+        parts.append(_work(typed.guard))
+    return _sum(parts)
+
+
+def _work(typed: Typed) -> _Work:
+    below = [_work(operand) for operand in typed.operands]
+    match typed.expr:
+        case Call(function="if_then_else"):
+            return _sum([below[0], _most(below[1], below[2])])
+        case Binary(op=op) if op not in LOGICAL and typed.dtype.is_float:
+            below.append((1, {}))
+        case Call() if typed.dtype.is_float:
+            below.append((1, {}))
+        case Access(dtype=dtype, scope=scope):
+            below.append((0, {scope: DTYPES[dtype].bytes}))
+        case _:
+            pass
+    return _sum(below)
+
+
+def _sum(parts: list[_Work]) -> _Work:
+    if not parts:
+        return 0, {}
+    total: dict[str, int] = {}
+    for _, sizes in parts:
+        for scope, size in sizes.items():
+            total[scope] = total.get(scope, 0) + size
+    return sum(flops for flops, _ in parts), total
+
+
+def _most(first: _Work, second: _Work) -> _Work:
+    scopes = (*first[1], *(scope for scope in second[1] if scope not in first[1]))
+    sizes = {scope: max(first[1].get(scope, 0), second[1].get(scope, 0)) for scope in scopes}
+    return max(first[0], second[0]), sizes
