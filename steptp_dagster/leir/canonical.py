@@ -38,6 +38,7 @@ from steptp_dagster.leir.walk import (
     fresh_indices,
     fresh_tensors,
     map_equation,
+    map_expr,
     map_statement,
     substitute,
 )
@@ -175,7 +176,7 @@ def canonical_nest(nest: Nest) -> CanonicalNest:
     def rename(node: Expr) -> Expr:
         return replace(node, name=names[node.name]) if isinstance(node, Access) else node
 
-    result = map_statement(renamed, rename)
+    result = map_statement(renamed, lambda expr: map_expr(expr, rename))
     return CanonicalNest(statement_text(result), tensors)
 
 
