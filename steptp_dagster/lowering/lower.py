@@ -1,0 +1,169 @@
+"""LEIR programs as flat TIR statements, one loop for one loop.
+
+Every loop becomes a serial one. A program means the same with every kind replaced by ``L``, once
+``l`` and ``s`` tensors have one instance per thread or block (``private.py``); that a kind is
+legal is the static checker's business. Sibling thread loops run one after the other, which is
+what the barrier between them means.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tvm import tirx
+from tvm.tirx import ForKind
+
+from steptp_dagster.leir.ast import Equation, Loop, Statement
+from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.shapes import infer_shapes
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.typing import TypedEquation, typed_equation
+from steptp_dagster.leir.walk import Path, accesses_in, equations, expressions
+from steptp_dagster.lowering.abi import FlatFunction
+from steptp_dagster.lowering.arena import Layout, lay_out
+from steptp_dagster.lowering.expressions import Emitter, Tensor
+from steptp_dagster.lowering.first_touch import Before, Initialisation, initialisations
+from steptp_dagster.lowering.private import Instances, private_instances
+from steptp_dagster.lowering.storage import EVALUATED_AS, STORED_AS, narrow
+from steptp_dagster.lowering.tir import Node, Stmt, Variable, integer, real
+
+_NO_INSTANCES = Instances((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A program as TIR, with the memory it needs."""
+
+    function: FlatFunction
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """TIR variables of the loops around a statement, by index name and by axis."""
+
+    indices: dict[str, Variable]
+    axes: dict[str, Variable]
+
+    def within(self, loop: Loop, variable: Variable) -> "_Scope":
+        axes = self.axes if loop.axis is None else {**self.axes, loop.axis: variable}
+        return _Scope({**self.indices, loop.index: variable}, axes)
+
+
+def lower(signed: SignedProgram) -> Lowered:
+    """Lower a valid program in its own precision.
+
+    Raises Unlowerable where the lowering does not cover a valid program; what it does with an
+    invalid one is not specified.
+    """
+    table = _tensors(signed)
+    layout = lay_out([(name, t.dtype, t.shape) for name, t in table.items()])
+    body = _Body(table, initialisations(signed))
+    statements = [
+        body.statement(nest, (position,), _Scope({}, {}))
+        for position, nest in enumerate(signed.program.nests)
+    ]
+    flat = [s for statement in statements for s in _unpacked(statement)]
+    buffers = tuple(t.buffer for t in table.values())
+    return Lowered(FlatFunction(buffers, tuple(flat)), layout)
+
+
+def _tensors(signed: SignedProgram) -> dict[str, Tensor]:
+    """All tensors: the signature's in order, then the intermediates in text order."""
+    shapes = infer_shapes(signed)
+    instances = private_instances(signed.program)
+    dtypes = {v.name: v.dtype for v in signed.signature.variables}
+    for located in equations(signed.program):
+        for expr in expressions(located.equation):
+            for access in accesses_in(expr):
+                dtypes.setdefault(access.name, access.dtype)
+    table = {}
+    for name, dtype in dtypes.items():
+        own = instances.get(name, _NO_INSTANCES)
+        shape = (*own.extents, *shapes[name])
+        size = integer("int64", prod(shape))
+        buffer = tirx.decl_buffer((size,), STORED_AS[dtype], name, layout=None)
+        table[name] = Tensor(buffer, dtype, own.axes, shape)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Emits statements."""
+
+    tensors: dict[str, Tensor]
+    initialisations: dict[Before, list[Initialisation]]
+
+    def statement(self, statement: Statement, path: Path, scope: _Scope) -> Stmt:
+        """One statement with the initialisations that belong before it or inside it."""
+        if isinstance(statement, Equation):
+            before = self._before((path, 0), scope)
+            return _sequence([*before, self._equation(statement, scope)])
+        scopes = [scope]
+        variables = []
+        for loop in statement.loops:
+            variables.append(tirx.Var(loop.index, "int64"))
+            scopes.append(scopes[-1].within(loop, variables[-1]))
+        inner = _sequence(
+            [
+                self.statement(child, (*path, position), scopes[-1])
+                for position, child in enumerate(statement.body)
+            ]
+        )
+        for depth in reversed(range(len(statement.loops))):
+            inner = _for(statement.loops[depth], variables[depth], inner)
+            inner = _sequence([*self._before((path, depth), scopes[depth]), inner])
+        return inner
+
+    def _before(self, where: Before, scope: _Scope) -> list[Stmt]:
+        return [self._initialise(i, scope) for i in self.initialisations.get(where, ())]
+
+    def _initialise(self, needed: Initialisation, scope: _Scope) -> Stmt:
+        variables = []
+        for _, _, loop in needed.loops:
+            variables.append(tirx.Var(loop.index, "int64"))
+            scope = scope.within(loop, variables[-1])
+        typed = typed_equation(needed.equation)
+        dtype = DTYPES[needed.equation.target.dtype]
+        source = "float64" if dtype.is_float else "int64"
+        literal = (
+            real(source, needed.identity)
+            if dtype.is_float
+            else integer(source, int(needed.identity))
+        )
+        result = self._store(typed, literal, source, scope)
+        for (_, _, loop), variable in reversed(list(zip(needed.loops, variables, strict=True))):
+            result = _for(loop, variable, result)
+        return result
+
+    def _equation(self, equation: Equation, scope: _Scope) -> Stmt:
+        typed = typed_equation(equation)
+        value = self._emitter(scope).value(typed.value)
+        return self._store(typed, value, EVALUATED_AS[typed.value.dtype.name], scope)
+
+    def _store(self, typed: TypedEquation, value: Node, source: str, scope: _Scope) -> Stmt:
+        """Store ``value`` (of TIR dtype ``source``) to the target where the guard holds."""
+        emitter = self._emitter(scope)
+        tensor, flat = emitter.address(typed.target)
+        stored = narrow(tensor.dtype, source, value)
+        store = tirx.BufferStore(tensor.buffer, stored, [flat])
+        if typed.guard is None:
+            return store
+        return tirx.IfThenElse(emitter.as_type(typed.guard, DTYPES["bool"]), store, None)
+
+    def _emitter(self, scope: _Scope) -> Emitter:
+        return Emitter(self.tensors, scope.indices, scope.axes)
+
+
+def _for(loop: Loop, variable: Variable, body: Stmt) -> Stmt:
+    start, extent = integer("int64", loop.start), integer("int64", loop.extent)
+    return tirx.For(variable, start, extent, ForKind.SERIAL, body)
+
+
+def _sequence(statements: Sequence[Stmt]) -> Stmt:
+    flat = [s for statement in statements for s in _unpacked(statement)]
+    return flat[0] if len(flat) == 1 else tirx.SeqStmt(flat)
+
+
+def _unpacked(statement: Stmt) -> list[Stmt]:
+    return list(statement.seq) if isinstance(statement, tirx.SeqStmt) else [statement]
