@@ -1,0 +1,1 @@
+"""From PyTorch modules to LEIR: torch.export, core ATen, one small function per operator."""

@@ -1,0 +1,289 @@
+"""``translate``: a PyTorch module with example inputs becomes a signed LEIR program."""
+
+import importlib
+import operator as python_operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isnan
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    InputKind,
+    OutputKind,
+    TensorArgument,
+)
+from torch.fx import Node
+
+from steptp_dagster.leir.signature import Role, Scalar, SignedProgram, Variable
+from steptp_dagster.translate.builder import Builder
+from steptp_dagster.translate.export import DTYPES, export, location
+from steptp_dagster.translate.operators import OPERATORS, Call, Result, Unsupported
+from steptp_dagster.translate.scalars import NotANumber
+from steptp_dagster.translate.values import Value
+
+#: The modules of translating functions; each fills ``OPERATORS`` when it is imported.
+FAMILIES: Final = (
+    "ops_create",
+    "ops_elementwise",
+    "ops_index",
+    "ops_matmul",
+    "ops_norm",
+    "ops_reduce",
+    "ops_views",
+    "ops_windows",
+)
+for _family in FAMILIES:
+    importlib.import_module(f"steptp_dagster.translate.{_family}")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which nests an operator became: ``nests[first:last]`` of the program, from ``location``."""
+
+    operator: str
+    first: int
+    last: int
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A translated module.
+
+    ``names`` maps LEIR names of known variables to the names they have in the module (``x``,
+    ``layer.weight``, ``output 0``); ``origins`` tells which operator each nest comes from;
+    ``source`` is the caller's own word for the program.
+    """
+
+    signed: SignedProgram
+    names: Mapping[str, str]
+    origins: tuple[Origin, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationRefusal:
+    """Why a module has no translation, and what would work.
+
+    ``operator`` is the overload (``aten.sort.default``) or ``torch.export`` where the module
+    could not even be exported; ``argument`` its argument, where one is to blame; ``location`` the
+    line of the user's code as ``file:line: code``.
+    """
+
+    operator: str
+    argument: str
+    message: str
+    location: str
+
+    def __str__(self) -> str:
+        """One line for people."""
+        what = f"{self.operator}({self.argument})" if self.argument else self.operator
+        where = f" at {self.location}" if self.location else ""
+        return f"{what}{where}: {self.message}"
+
+
+class _Refused(Exception):
+    """Carries a refusal out of the walk over the graph."""
+
+    def __init__(self, refusal: TranslationRefusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def translate(
+    module: nn.Module, inputs: tuple[torch.Tensor, ...], *, source: str = ""
+) -> Translation | TranslationRefusal:
+    """Translate ``module`` as it computes on inputs of these shapes and dtypes.
+
+    The module is exported in the mode (training or evaluation) it is in. Parameters become
+    ``param`` variables without values; buffers and tensors written in the code become ``const``
+    variables with theirs. An operator without translation is refused by name; nothing is skipped.
+    """
+    try:
+        exported = export(module, inputs)
+    except Exception as error:  # noqa: BLE001 - torch.export raises user and own errors of any type
+        return TranslationRefusal("torch.export", "", _first_lines(error), _raised_at(error))
+    try:
+        return _Walk(exported, source).run()
+    except _Refused as refused:
+        return refused.refusal
+
+
+def _first_lines(error: Exception, limit: int = 400) -> str:
+    text = f"{type(error).__name__}: {error}".strip()
+    return text.split("\n\n")[0][:limit]
+
+
+def _raised_at(error: Exception) -> str:
+    """The user's line in the message of an export error, which holds the stack as text."""
+    return location(str(error))
+
+
+class _Walk:
+    """One walk over an exported graph."""
+
+    def __init__(self, exported: ExportedProgram, source: str) -> None:
+        self.exported = exported
+        self.source = source
+        self.builder = Builder()
+        self.values: dict[str, Any] = {}
+        self.origins: list[Origin] = []
+        self.names: dict[str, str] = {}
+
+    def run(self) -> Translation:
+        for spec in self.exported.graph_signature.input_specs:
+            self.declare(spec.kind, spec.arg, spec.target)
+        for node in self.exported.graph.nodes:
+            if node.op == "call_function":
+                self.values[node.name] = self.call(node)
+            elif node.op not in ("placeholder", "output"):
+                raise self.refusal(node, node.op, "", "only calls of operators have translations")
+        self.outputs()
+        if not self.builder.nests:
+            raise _Refused(TranslationRefusal("output", "", "the program computes nothing", ""))
+        signed, final = self.builder.finish()
+        kept = {v.name for v in signed.signature.variables}
+        names = {final[k]: v for k, v in self.names.items() if final.get(k) in kept}
+        return Translation(signed, names, tuple(self.origins), self.source)
+
+    def declare(self, kind: InputKind, argument: object, target: str | None) -> None:
+        """Turn one placeholder into a known variable."""
+        if isinstance(argument, ConstantArgument):
+            self.values[argument.name] = argument.value
+            return
+        if not isinstance(argument, TensorArgument):
+            message = f"an input of type {type(argument).__name__}; tensors and constants do"
+            raise _Refused(TranslationRefusal("input", str(target), message, ""))
+        fake = next(n for n in self.exported.graph.nodes if n.name == argument.name).meta["val"]
+        shape, dtype = self.described(fake, "input", argument.name)
+        make: Callable[[str], Variable]
+        if kind in (InputKind.USER_INPUT, InputKind.PARAMETER):
+            role: Role = "input" if kind == InputKind.USER_INPUT else "param"
+
+            def make(name: str) -> Variable:
+                return Variable(role, name, dtype, shape)
+        else:
+            values = self.constant(str(target), kind)
+
+            def make(name: str) -> Variable:
+                return Variable("const", name, dtype, shape, values=values)
+
+        value = self.builder.declare(make)
+        self.values[argument.name] = value
+        assert value.tensor is not None
+        self.names[value.tensor] = target or argument.name
+
+    def constant(self, target: str, kind: InputKind) -> tuple[Scalar, ...]:
+        """The elements of a buffer or lifted constant in row-major order."""
+        held = self.exported.constants.get(target)
+        if held is None:
+            held = self.exported.state_dict.get(target)
+        if not isinstance(held, torch.Tensor):
+            message = f"a {kind.name.lower()} that is no tensor"
+            raise _Refused(TranslationRefusal("input", target, message, ""))
+        values: list[Scalar] = held.detach().reshape(-1).tolist()
+        if any(isinstance(v, float) and isnan(v) for v in values):
+            message = "a constant tensor that holds NaN"
+            raise _Refused(TranslationRefusal("input", target, message, ""))
+        return tuple(values)
+
+    def described(self, fake: object, operator: str, argument: str) -> tuple[tuple[int, ...], str]:
+        """Shape and LEIR dtype of a tensor as PyTorch describes it."""
+
+        def refuse(message: str) -> _Refused:
+            return _Refused(TranslationRefusal(operator, argument, message, ""))
+
+        if not isinstance(fake, torch.Tensor):
+            raise refuse(f"a result of type {type(fake).__name__}; tensors do")
+        if fake.dtype not in DTYPES:
+            raise refuse(f"dtype {fake.dtype}; LEIR has {' '.join(DTYPES.values())}")
+        if any(not isinstance(n, int) for n in fake.shape):
+            raise refuse("a dynamic shape; export with fixed shapes")
+        if any(n < 1 for n in fake.shape):
+            raise refuse(f"an empty tensor of shape {list(fake.shape)}")
+        return tuple(int(n) for n in fake.shape), DTYPES[fake.dtype]
+
+    def call(self, node: Node) -> Result:
+        """Translate one call of an operator."""
+        if node.target is python_operator.getitem:
+            return self.item(node)
+        name = str(node.target)
+        translator = OPERATORS.get(name)
+        if translator is None:
+            raise self.refusal(node, name, "", "no translation of this operator")
+        first = len(self.builder.nests)
+        try:
+            fakes = _results(node.meta["val"])
+            described = [self.described(f, name, "result") for f in fakes]
+            call = Call(
+                self.builder, name, tuple(d[0] for d in described), tuple(d[1] for d in described)
+            )
+            result = translator(call, *self.arguments(node))
+        except Unsupported as refused:
+            raise self.refusal(node, name, refused.argument, refused.message) from None
+        except NotANumber as error:
+            raise self.refusal(node, name, "", str(error)) from None
+        except _Refused as refused:
+            raise self.refusal(
+                node, name, refused.refusal.argument, refused.refusal.message
+            ) from None
+        last = len(self.builder.nests)
+        if last > first:
+            self.origins.append(Origin(name, first, last, location(node.stack_trace)))
+        return result
+
+    def item(self, node: Node) -> Value:
+        """One of several results."""
+        whole, position = node.args
+        if not isinstance(whole, Node) or not isinstance(position, int):
+            raise self.refusal(node, "getitem", "", "not an item of an operator's results")
+        results = self.values[whole.name]
+        if position >= len(results):
+            message = f"its result {position} has no translation"
+            raise self.refusal(node, str(whole.target), "", message)
+        value: Value = results[position]
+        return value
+
+    def arguments(self, node: Node) -> list[Any]:
+        """All arguments in the order of the schema, defaults filled in, tensors as values."""
+        given = [self.resolved(a) for a in node.args]
+        named = {k: self.resolved(v) for k, v in node.kwargs.items()}
+        schema = node.target._schema.arguments  # type: ignore[union-attr]
+        return [
+            given[i] if i < len(given) else named.get(a.name, a.default_value)
+            for i, a in enumerate(schema)
+        ]
+
+    def resolved(self, argument: object) -> Any:  # noqa: ANN401 - whatever FX holds
+        """An FX argument with its nodes replaced by values."""
+        if isinstance(argument, Node):
+            return self.values[argument.name]
+        if isinstance(argument, list | tuple):
+            return [self.resolved(a) for a in argument]
+        return argument
+
+    def outputs(self) -> None:
+        """Declare the outputs; updates of buffers are refused."""
+        for position, spec in enumerate(self.exported.graph_signature.output_specs):
+            if spec.kind != OutputKind.USER_OUTPUT:
+                message = "the module updates its state; call .eval() on it"
+                raise _Refused(TranslationRefusal("output", str(spec.target), message, ""))
+            if not isinstance(spec.arg, TensorArgument):
+                message = f"an output of type {type(spec.arg).__name__}; tensors do"
+                raise _Refused(TranslationRefusal("output", str(position), message, ""))
+            value = self.builder.output(self.values[spec.arg.name])
+            self.names[value] = f"output {position}"
+
+    def refusal(self, node: Node, operator: str, argument: str, message: str) -> _Refused:
+        return _Refused(TranslationRefusal(operator, argument, message, location(node.stack_trace)))
+
+
+def _results(meta: object) -> list[object]:
+    """The results of a node: one, or those of its tuple that exist."""
+    if isinstance(meta, list | tuple):
+        return [m for m in meta if m is not None]
+    return [meta]
