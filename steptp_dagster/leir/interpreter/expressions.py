@@ -85,10 +85,14 @@ class Compiler:
 
     def condition(self, expr: Expr) -> Closure:
         """A condition: its open types are f64, wherever it stands."""
-        inner = Compiler(
-            Types("f64", doubles=self.types.doubles), self.slots, self.reader, self.complain
-        )
-        return inner.as_type(expr, "bool")
+        return self._apart().as_type(expr, "bool")
+
+    def _apart(self) -> "Compiler":
+        """A compiler for conditions and comparisons, which the target's type does not reach."""
+        if self.types.context == "f64":
+            return self
+        types = Types("f64", doubles=self.types.doubles)
+        return Compiler(types, self.slots, self.reader, self.complain)
 
     def subscript(self, expr: Expr) -> Closure:
         """A subscript, in i64."""
@@ -144,13 +148,13 @@ class Compiler:
                 return lambda env: wrap(-int(operand(env)))
             case Binary():
                 if expr.op in LOGICAL:
-                    return self._logical(expr)
+                    return self._apart()._logical(expr)
                 left, right = self.as_type(expr.left, dtype), self.as_type(expr.right, dtype)
                 if DTYPES[dtype].is_float:
                     return self._real(expr.op, left, right, dtype)
                 return self._whole(expr, left, right, dtype)
             case Compare():
-                return self._chain(expr)
+                return self._apart()._chain(expr)
             case Call():
                 return self._call(expr, dtype)
         assert_never(expr)

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from steptp_dagster.leir.walk import (
 Precision = Literal["working", "float64"]
 Order = Literal["text", "reversed", "shuffled"]
 _Action = Callable[[Env], None]
+_OWNING_AXES: Final = {"g": (), "s": BLOCK_AXES, "l": BLOCK_AXES + THREAD_AXES}
 
 
 def interpret(
@@ -268,7 +269,8 @@ class _NestCompiler:
         axes = {loop.axis: i for i, loop in enumerate(loops) if loop.axis}
         update = pure_update(equation)
         used = frozenset(n for s in equation.target.subscripts for n in indices_in(s))
-        reduced = [i for i, loop in enumerate(loops) if loop.index not in used]
+        owners = self._owners(equation.target.scope, axes)
+        reduced = [i for i, x in enumerate(loops) if x.index not in used and i not in owners]
         state = StatementState(
             path=path,
             slots=tuple(slots.items()),
@@ -310,6 +312,12 @@ class _NestCompiler:
 
         return run
 
+    def _owners(self, scope: str, axes: dict[str, int]) -> tuple[int, ...]:
+        """Places of the loops that choose the instance of an ``l`` or ``s`` tensor."""
+        if scope == "g":
+            return ()
+        return (*range(self.launch), *(axes[a] for a in _OWNING_AXES[scope] if a in axes))
+
     def _key(
         self, access: Access, compiler: Compiler, axes: dict[str, int]
     ) -> Callable[[Env], Key]:
@@ -317,12 +325,11 @@ class _NestCompiler:
         subscripts = tuple(compiler.subscript(s) for s in access.subscripts)
         if access.scope == "g":
             return _key_of(subscripts)
-        names = BLOCK_AXES if access.scope == "s" else BLOCK_AXES + THREAD_AXES
-        owner = (*range(self.launch), *(axes[a] for a in names if a in axes))
-        present = tuple(int(a in axes) for a in names)
+        owners = self._owners(access.scope, axes)
+        present = tuple(int(a in axes) for a in _OWNING_AXES[access.scope])
         return lambda env: (
             *present,
-            *(env[slot] for slot in owner),
+            *(env[slot] for slot in owners),
             *(int(s(env)) for s in subscripts),
         )
 

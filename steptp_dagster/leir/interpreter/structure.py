@@ -14,7 +14,6 @@ from steptp_dagster.leir.ast import (
     Access,
     Binary,
     Call,
-    Compare,
     Equation,
     Expr,
     Index,
@@ -97,8 +96,8 @@ def _leads_to(value: Expr, target: Access, op: str) -> bool:
 def launch_loops(nest: Nest) -> int:
     """How many of the outermost loops launch the kernel.
 
-    They are the loops around the lowest common ancestor of all ``B`` loops; that ancestor is a
-    ``B`` loop, or the innermost loop around all of them.
+    They are the loops outside all ``B`` loops: with sibling ``B`` loops, those around them all.
+    A nest without ``B`` loops is one launch.
     """
     depth = 0
     while True:
@@ -107,7 +106,7 @@ def launch_loops(nest: Nest) -> int:
                 return depth + k
         bound = [s for s in nest.body if isinstance(s, Nest) and _binds(s)]
         if len(bound) != 1:
-            return depth + len(nest.loops) - 1 if bound else 0
+            return depth + len(nest.loops) if bound else 0
         depth += len(nest.loops)
         nest = bound[0]
 
@@ -184,27 +183,30 @@ def _types(located: Located, log: Log) -> None:
     types = Types("f64", doubles=False)
     equation = located.equation
 
-    def wrong(message: str, expr: Expr) -> None:
-        log.report("type-error", message, located.path, repr(expr))
+    def wrong(kind: str, message: str, expr: Expr) -> None:
+        log.report(kind, message, located.path, repr(expr))
 
     if equation.guard is not None and types.of(equation.guard) != "bool":
-        wrong("a guard is a condition", equation.guard)
+        wrong("guard-not-bool", "a guard is a condition", equation.guard)
     for root in expressions(equation):
         for node in iter_expr(root):
             match node:
                 case Access():
                     for subscript in node.subscripts:
                         if not _is_subscript(subscript):
-                            wrong(f"not a subscript of {node.name}", subscript)
+                            whole = DTYPES[types.settled(types.of(subscript))].is_integer
+                            kind = "subscript-form" if whole else "subscript-not-integer"
+                            wrong(kind, f"no subscript of {node.name}", subscript)
                 case Call(function="if_then_else") if types.of(node.arguments[0]) != "bool":
-                    wrong("if_then_else takes a condition first", node)
+                    wrong("condition-not-bool", "if_then_else takes a condition first", node)
                 case Binary() if node.op in LOGICAL:
                     if any(types.of(e) != "bool" for e in (node.left, node.right)):
-                        wrong(f"{node.op} combines conditions", node)
+                        wrong("logical-not-bool", f"{node.op} combines conditions", node)
                 case Binary(op="**"):
-                    whole = DTYPES[types.settled(types.of(node))].is_integer
-                    if whole and not isinstance(node.right, Int):
-                        wrong("an integer power has a literal exponent", node)
+                    # Literals alone may become floats beside a float operand.
+                    own = types.of(node)
+                    if own in DTYPES and DTYPES[own].is_integer and not isinstance(node.right, Int):
+                        wrong("integer-power", "an integer power has a literal exponent", node)
                 case _:
                     pass
 
@@ -219,9 +221,8 @@ def _is_subscript(expr: Expr) -> bool:
             return _is_subscript(expr.operand)
         case Binary(op="+" | "-" | "*" | "//" | "%"):
             return _is_subscript(expr.left) and _is_subscript(expr.right)
-        case Binary() | Compare() | Call():
+        case _:
             return False
-    return False
 
 
 def kinds_and_threads(signed: SignedProgram, log: Log) -> None:

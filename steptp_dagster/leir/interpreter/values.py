@@ -102,7 +102,9 @@ def divide(left: float, right: float) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """C's ``pow``, with infinities and NaN instead of exceptions."""
+    """C's ``pow``, with infinities and NaN instead of exceptions; squares are products."""
+    if exponent == 2.0:
+        return base * base
     try:
         return math.pow(base, exponent)
     except OverflowError:

@@ -1,0 +1,778 @@
+"""Small LEIR programs written by hand: valid ones that are tricky, and invalid ones by rule.
+
+The texts use a short notation that ``long_form`` expands: ``L^4_a`` is ``L^{4}_{a=0}``, and a
+tensor without annotation gets the one its declaration states: ``g`` for the signature's
+variables, and what ``temps`` says for the others (``X f32 l``; ``f32 g`` where it says nothing).
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from steptp_dagster.leir.fileform import read
+from steptp_dagster.leir.signature import SignedProgram
+
+_LOOP = re.compile(r"\b([LPVUB])\^(\d+)_([a-z]+)")
+_TENSOR = re.compile(r"(?<![A-Za-z])([A-Z][a-z]*)(?![a-z^])")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One program. ``kinds`` are the rule names that a checker may report first; empty: valid."""
+
+    name: str
+    header: str
+    short: str
+    temps: str = ""
+    kinds: tuple[str, ...] = ()
+
+    @cached_property
+    def text(self) -> str:
+        """The program in the file form."""
+        return long_form(self.header, self.short, self.temps)
+
+    @cached_property
+    def signed(self) -> SignedProgram:
+        """The program, read."""
+        return read(self.text).signed
+
+
+def long_form(header: str, short: str, temps: str = "") -> str:
+    """The file form of a program in the short notation; header lines are parted by ``;``."""
+    annotations: dict[str, str] = {}
+    lines = [line.strip() for line in header.split(";") if line.strip()]
+    for line in lines:
+        _, name, dtype = line.split("[")[0].split()
+        annotations[name] = f"{dtype},g"
+    for temp in filter(None, (t.strip() for t in temps.split(";"))):
+        name, dtype, scope = temp.split()
+        annotations[name] = f"{dtype},{scope}"
+
+    def annotated(match: re.Match[str]) -> str:
+        return f"{match[1]}^{{{annotations.get(match[1], 'f32,g')}}}"
+
+    body = _TENSOR.sub(annotated, _LOOP.sub(r"\1^{\2}_{\3=0}", short))
+    return "".join(f"# {line}\n" for line in lines) + body + "\n"
+
+
+def _valid(name: str, header: str, short: str, temps: str = "") -> Case:
+    return Case(name, header, short, temps)
+
+
+VALID: tuple[Case, ...] = (
+    _valid(
+        "matmul",
+        "input A f32[4,5]; param C f32[5,3]; output D f32[4,3]",
+        "B^4_tx L^3_a L^5_c[D_{tx,a}=D_{tx,a}+A_{tx,c}*C_{c,a};];",
+    ),
+    _valid("block-reduction", "input A f32[8]; output D f32[]", "B^8_tx[D=D+A_{tx};];"),
+    _valid(
+        "block-reduction-per-block",
+        "input A f32[3,4]; output D f32[3]",
+        "B^3_bx B^4_tx[D_{bx}=max(D_{bx},A_{bx,tx});];",
+    ),
+    _valid(
+        "block-reduction-in-shared-memory",
+        "input A f32[2,4] in 1..2; output D f32[2,4]",
+        "B^2_bx[B^4_tx[S=S+A_{bx,tx};];B^4_tx[D_{bx,tx}=A_{bx,tx}/S;];];",
+        "S f32 s",
+    ),
+    _valid(
+        "block-reduction-over-two-axes",
+        "input A f32[2,3,4]; output D f32[2]",
+        "B^2_bx B^3_ty B^4_tx[D_{bx}=D_{bx}+A_{bx,ty,tx};];",
+    ),
+    _valid(
+        "block-reduction-with-serial-part",
+        "input A f32[4,6]; output D f32[]",
+        "B^4_tx L^6_c[D=D+A_{tx,c};];",
+    ),
+    _valid(
+        "block-reduction-guarded",
+        "input A f32[6]; output D f32[]",
+        "B^8_tx[D=D+A_{tx}:tx<6;];",
+    ),
+    _valid(
+        "exchange-through-shared-memory",
+        "input A f32[2,4]; output D f32[2,4]",
+        "B^2_bx[B^4_tx[S_{tx}=A_{bx,tx};];B^4_tx[D_{bx,tx}=S_{3-tx};];];",
+        "S f32 s",
+    ),
+    _valid(
+        "exchange-through-global-memory-in-a-block",
+        "input A f32[2,4]; output D f32[2,4]",
+        "B^2_bx[B^4_tx[E_{bx,tx}=A_{bx,tx};];B^4_tx[D_{bx,tx}=E_{bx,3-tx};];];",
+    ),
+    _valid(
+        "tiled-matmul",
+        "input A f32[2,8]; param C f32[8,4]; output D f32[2,4]",
+        "B^2_bx[B^4_tx[X=0;];L^2_c[B^4_tx[S_{tx}=A_{bx,c*4+tx};];"
+        "B^4_tx L^4_d[X=X+S_{d}*C_{c*4+d,tx};];];B^4_tx[D_{bx,tx}=X;];];",
+        "X f32 l; S f32 s",
+    ),
+    _valid(
+        "tiled-matmul-in-two-axes",
+        "input A f32[4,6]; param C f32[6,4]; output D f32[4,4]",
+        "B^2_by B^2_bx[L^3_c[B^2_ty B^2_tx[S_{ty,tx}=A_{by*2+ty,c*2+tx};"
+        "Q_{ty,tx}=C_{c*2+ty,bx*2+tx};];"
+        "B^2_ty B^2_tx L^2_d[X=X+S_{ty,d}*Q_{d,tx};];];B^2_ty B^2_tx[D_{by*2+ty,bx*2+tx}=X;];];",
+        "X f32 l; S f32 s; Q f32 s",
+    ),
+    _valid(
+        "local-accumulator-starts-fresh-per-thread",
+        "input A f32[4,3]; output D f32[4]",
+        "B^4_tx[L^3_c[X=X+A_{tx,c};];D_{tx}=X;];",
+        "X f32 l",
+    ),
+    _valid(
+        "local-array-per-thread",
+        "input A f32[4,3]; output D f32[4,3]",
+        "B^4_tx[L^3_c[X_{c}=A_{tx,c}*2;];L^3_c[D_{tx,c}=X_{2-c};];];",
+        "X f32 l",
+    ),
+    _valid(
+        "guarded-tile",
+        "input A f32[10]; output D f32[10]",
+        "L^3_a L^4_c[D_{a*4+c}=A_{a*4+c}*2:a*4+c<10;];",
+    ),
+    _valid(
+        "rounded-up-launch",
+        "input A f32[10]; output D f32[10]",
+        "B^3_bx B^4_tx[D_{bx*4+tx}=exp(A_{bx*4+tx}):bx*4+tx<10;];",
+    ),
+    _valid(
+        "guarded-reduction-tile",
+        "input A f32[4,10]; output D f32[4]",
+        "L^4_a L^3_c L^4_d[D_{a}=D_{a}+A_{a,c*4+d}:c*4+d<10;];",
+    ),
+    _valid(
+        "reduction-tile-by-identity",
+        "input A f32[10]; output D f32[]",
+        "L^3_c L^4_d[D=D+if_then_else(c*4+d<10,A_{c*4+d},0);];",
+    ),
+    _valid(
+        "accumulator-reused-with-init",
+        "input A f32[4,3]; output D f32[4]",
+        "L^4_a[K=0;L^3_c[K=K+A_{a,c};];D_{a}=K;];",
+    ),
+    _valid(
+        "running-maximum-reused-with-init",
+        "input A f32[4,3]; output D f32[4]",
+        "L^4_a[K=-inf;L^3_c[K=max(K,A_{a,c});];D_{a}=K;];",
+    ),
+    _valid(
+        "softmax",
+        "input A f32[4,5]; output D f32[4,5]",
+        "B^4_tx L^5_c[M_{tx}=max(M_{tx},A_{tx,c});];B^4_tx L^5_c[E_{tx,c}=exp(A_{tx,c}-M_{tx});];"
+        "B^4_tx L^5_c[S_{tx}=S_{tx}+E_{tx,c};];B^4_tx L^5_c[D_{tx,c}=E_{tx,c}/S_{tx};];",
+    ),
+    _valid(
+        "online-softmax",
+        "input A f32[4,5]; output D f32[4,5]",
+        "B^4_tx L^5_c[N_{tx,c}=max(if_then_else(c-1<0,-inf,N_{tx,c-1}),A_{tx,c});"
+        "R_{tx,c}=if_then_else(c-1<0,0,if_then_else(N_{tx,c-1}==-inf,0,"
+        "R_{tx,c-1}*exp(N_{tx,c-1}-N_{tx,c})))+if_then_else(A_{tx,c}==-inf,0,exp(A_{tx,c}-N_{tx,c}));];"
+        "B^4_tx L^5_c[D_{tx,c}=exp(A_{tx,c}-N_{tx,4})/R_{tx,4};];",
+    ),
+    _valid(
+        "attention-with-rolling-state",
+        "input A f32[4,3]; input C f32[5,3]; input W f32[5,2]; output D f32[4,2]",
+        "B^4_tx[M=-inf;S=0;L^2_g[O_{g}=0;];L^5_c[Q=0;L^3_d[Q=Q+A_{tx,d}*C_{c,d};];"
+        "N=max(M,Q);F=if_then_else(M==-inf,0,exp(M-N));G=exp(Q-N);S=S*F+G;"
+        "L^2_g[O_{g}=O_{g}*F+G*W_{c,g};];M=N;];L^2_g[D_{tx,g}=O_{g}/S;];];",
+        "M f32 l; S f32 l; O f32 l; Q f32 l; N f32 l; F f32 l; G f32 l",
+    ),
+    _valid(
+        "attention-with-rolling-state-in-global-memory",
+        "input A f32[4,3]; input C f32[5,3]; output D f32[4]",
+        "L^4_a[M=-inf;S=0;L^5_c[Q=0;L^3_d[Q=Q+A_{a,d}*C_{c,d};];N=max(M,Q);"
+        "S=if_then_else(M==-inf,0,S*exp(M-N))+exp(Q-N);M=N;];D_{a}=M+log(S);];",
+    ),
+    _valid(
+        "cooperative-copy-with-halo",
+        "input A f32[10]; output D f32[8]",
+        "B^2_bx[B^6_tx[S_{tx}=A_{bx*4+tx};];B^4_tx[D_{bx*4+tx}=S_{tx}+S_{tx+1}+S_{tx+2};];];",
+        "S f32 s",
+    ),
+    _valid(
+        "cooperative-copy-strided",
+        "input A f32[2,12]; output D f32[2,4]",
+        "B^2_bx[B^4_tx L^3_c[S_{c*4+tx}=A_{bx,c*4+tx};];"
+        "B^4_tx L^3_c[D_{bx,tx}=D_{bx,tx}+S_{tx*3+c};];];",
+        "S f32 s",
+    ),
+    _valid(
+        "serial-loop-launches-kernels",
+        "input A f32[3,4]; output D f32[3,4]",
+        "L^3_a B^4_tx[X=A_{a,tx}*2;D_{a,tx}=X+1;];",
+        "X f32 l",
+    ),
+    _valid(
+        "reduction-over-launches",
+        "input A f32[3,4]; output D f32[4]",
+        "L^3_a B^4_tx[D_{tx}=D_{tx}+A_{a,tx};];",
+    ),
+    _valid(
+        "launches-pass-on-through-global-memory",
+        "input A f32[4]; output D f32[3,4]",
+        "L^3_a B^4_tx[D_{a,tx}=if_then_else(a==0,A_{tx},D_{a-1,3-tx}+1);];",
+    ),
+    _valid(
+        "launch-loop-around-blocks-with-shared-memory",
+        "input A f32[3,2,4]; output D f32[3,2,4]",
+        "L^3_a B^2_bx[B^4_tx[S_{tx}=A_{a,bx,tx};];B^4_tx[D_{a,bx,tx}=S_{(tx+1)%4};];];",
+        "S f32 s",
+    ),
+    _valid(
+        "cumulative-sum",
+        "input A f32[8]; output D f32[8]",
+        "L^8_c[D_{c}=if_then_else(c-1<0,0,D_{c-1})+A_{c};];",
+    ),
+    _valid(
+        "recurrence-from-one",
+        "input A f32[8]; output D f32[8]",
+        "L^1_a[D_{0}=A_{0};];L^{7}_{c=1}[D_{c}=D_{c-1}*0.5+A_{c};];",
+    ),
+    _valid(
+        "recurrence-of-two-steps",
+        "input A f32[8]; output D f32[8]",
+        "L^8_c[D_{c}=if_then_else(c<2,A_{c},D_{c-1}-D_{c-2});];",
+    ),
+    _valid(
+        "edge-padding",
+        "input A f32[8]; param W f32[3]; output D f32[8]",
+        "L^8_c L^3_d[D_{c}=D_{c}+if_then_else(1<=c+d<9,A_{c+d-1},0)*W_{d};];",
+    ),
+    _valid(
+        "edge-padding-in-two-dimensions",
+        "input A f32[4,4]; output D f32[4,4]",
+        "L^4_a L^4_c L^3_d L^3_f[D_{a,c}=max(D_{a,c},"
+        "if_then_else(1<=a+d<5&1<=c+f<5,A_{a+d-1,c+f-1},-inf));];",
+    ),
+    _valid(
+        "padding-by-else",
+        "input A f32[8]; output D f32[8]",
+        "L^8_c[D_{c}=if_then_else(c<1|c>=7,0,A_{c-1}+A_{c+1});];",
+    ),
+    _valid(
+        "padding-by-nested-branches",
+        "input A f32[8]; output D f32[8]",
+        "L^8_c[D_{c}=if_then_else(c<2,0,if_then_else(c>5,1,A_{c-2}*A_{c+2}));];",
+    ),
+    _valid(
+        "indirect-read-in-range",
+        "input A f32[10,3]; input Y i64[4] in 0..9; output D f32[4,3]",
+        "B^4_tx L^3_c[D_{tx,c}=A_{Y_{tx},c};];",
+    ),
+    _valid(
+        "index-table",
+        "input A f32[4]; output D f32[8]",
+        "L^8_a[Q_{a}=a//2;];L^8_a[D_{a}=A_{Q_{a}};];",
+        "Q i64 g",
+    ),
+    _valid(
+        "unit-extents",
+        "input A f32[1,1]; output D f32[1]",
+        "B^1_bx B^1_tx P^1_a V^1_c[D_{a}=D_{a}+A_{a,c};];",
+    ),
+    _valid("parallel-over-one-iteration", "input A f32[1]; output D f32[]", "P^1_a[D=A_{a};];"),
+    _valid(
+        "parallel-and-vector",
+        "input A f32[3,4]; output D f32[3,4]",
+        "P^3_a V^4_c[D_{a,c}=A_{a,c}+1;];",
+    ),
+    _valid(
+        "parallel-rows-accumulate",
+        "input A f32[3,4]; output D f32[3]",
+        "P^3_a[K_{a}=0;L^4_c[K_{a}=K_{a}+A_{a,c};];D_{a}=K_{a};];",
+    ),
+    _valid("unrolled-reduction", "input A f32[4]; output D f32[]", "U^4_c[D=D+A_{c};];"),
+    _valid(
+        "fused-loop-layout",
+        "input A f32[3,4]; output D f32[4,3]",
+        "P^12_a[D_{a%4,a//4}=A_{a//4,a%4};];",
+    ),
+    _valid(
+        "concatenation",
+        "input A f32[4]; input C f32[3]; output D f32[7]",
+        "B^4_tx[D_{tx}=A_{tx};];B^3_tx[D_{tx+4}=C_{tx};];",
+    ),
+    _valid(
+        "concatenation-in-one-equation",
+        "input A f32[4]; input C f32[3]; output D f32[7]",
+        "B^7_tx[D_{tx}=if_then_else(tx<4,A_{tx},C_{tx-4});];",
+    ),
+    _valid(
+        "bias-continues-the-sum",
+        "input A f32[3,4]; param W f32[3]; output D f32[3]",
+        "L^3_a L^4_c[D_{a}=D_{a}+A_{a,c};];L^3_a[D_{a}=D_{a}+W_{a};];",
+    ),
+    _valid(
+        "update-of-a-chain",
+        "input A f32[4]; input C f32[4]; output D f32[]",
+        "L^4_a[D=D+A_{a}+C_{a};];",
+    ),
+    _valid("difference-update", "input A f32[4]; output D f32[]", "L^4_a[D=D-A_{a};];"),
+    _valid("operand-before-target", "input A f32[4]; output D f32[]", "L^4_a[D=A_{a}*D;];"),
+    _valid(
+        "fold-into-halves",
+        "input A f32[8]; output D f32[4]",
+        "L^8_c[D_{c//2}=D_{c//2}+A_{c};];",
+    ),
+    _valid(
+        "two-updates-of-different-elements",
+        "input A f32[4]; output D f32[2]",
+        "L^4_a[D_{0}=D_{0}+A_{a};D_{1}=max(D_{1},A_{a});];",
+    ),
+    _valid(
+        "unequal-sibling-thread-loops",
+        "input A f32[8]; output D f32[8]; output E f32[3]",
+        "L^1_a[B^8_tx[D_{tx}=A_{tx}*2;];B^3_tx[E_{tx}=D_{tx+5};];];",
+    ),
+    _valid(
+        "sibling-inner-threads",
+        "input A f32[2,4]; output D f32[2,4]",
+        "B^2_tx[B^4_ty[S_{tx,ty}=A_{tx,ty};];B^4_ty[D_{tx,ty}=S_{tx,3-ty};];];",
+        "S f32 s",
+    ),
+    _valid(
+        "blocks-agree-across-siblings",
+        "input A f32[3]; output D f32[3]",
+        "L^2_a[B^3_bx[E_{bx}=A_{bx}+a;];B^3_bx[D_{bx}=E_{bx};];];",
+    ),
+    _valid(
+        "arg-maximum",
+        "input A f32[3,4]; output D i64[3]",
+        "L^3_a L^4_c[M_{a}=max(M_{a},A_{a,c});D_{a}=0;];"
+        "L^3_a L^4_c[D_{a}=if_then_else(A_{a,c}>=M_{a},c,D_{a});];",
+    ),
+    _valid(
+        "masked",
+        "input A f32[4]; input C bool[4]; output D f32[4]; output E bool[4]",
+        "L^4_a[D_{a}=if_then_else(C_{a},-inf,A_{a});E_{a}=C_{a}|A_{a}>0;];",
+    ),
+    _valid(
+        "half-precision-with-wide-sum",
+        "input A f16[4,8]; output D f16[4]",
+        "B^4_tx L^8_c[K_{tx}=K_{tx}+A_{tx,c};];B^4_tx[D_{tx}=K_{tx}/8;];",
+    ),
+    _valid(
+        "default-then-overwrite-by-data",
+        "input A f32[4]; output D f32[4]",
+        "L^4_a[D_{a}=0;D_{a}=A_{a}:A_{a}>0;];",
+    ),
+    _valid("ring", "input A f32[4]; output D f32[4]", "V^4_c[D_{c}=A_{(c+3)%4};];"),
+    _valid("reversed", "input A f32[8]; output D f32[8]", "P^8_c[D_{7-c}=A_{c};];"),
+    _valid(
+        "shift-in-place",
+        "input A f32[8]; output D f32[8]",
+        "L^8_c[D_{c}=A_{c};];L^7_c[D_{c}=D_{c+1};];",
+    ),
+    _valid(
+        "triangular-guard",
+        "input A f32[4,4]; output D f32[4]",
+        "L^4_a[D_{a}=0;L^4_c[D_{a}=D_{a}+A_{a,c}:c<=a;];];",
+    ),
+    _valid(
+        "partly-written-intermediate",
+        "input A f32[8]; output D f32[4]",
+        "L^4_a[E_{a*2}=A_{a};];L^4_a[D_{a}=E_{a*2};];",
+    ),
+    _valid(
+        "complementary-guards",
+        "input A f32[8]; output D f32[8]",
+        "L^8_a[D_{a}=A_{a}:a%2==0;D_{a}=-A_{a}:a%2!=0;];",
+    ),
+    _valid(
+        "constant-and-scalar",
+        "input A f32[4]; param W f32[]; const K f32[] = 0.125; output D f32[4]",
+        "B^4_tx[D_{tx}=A_{tx}*K+W*tx;];",
+    ),
+    _valid(
+        "strided-window",
+        "input A f32[9]; output D f32[4]",
+        "L^4_c L^3_f[D_{c}=D_{c}+A_{c*2+f};];",
+    ),
+    _valid(
+        "integer-minimum-and-product",
+        "input A i32[4] in 1..5; output D i32[]; output E i32[]",
+        "L^4_a[D=min(D,A_{a});E=E*A_{a};];",
+    ),
+)
+
+
+def _invalid(kinds: str, name: str, header: str, short: str, temps: str = "") -> Case:
+    return Case(name, header, short, temps, tuple(kinds.split()))
+
+
+_ONE = "input A f32[4]; output D f32[4]"
+_TWO = "input A f32[4,4]; output D f32[4]"
+
+INVALID: tuple[Case, ...] = (
+    _invalid("unknown-name", "unknown-name", _ONE, "L^4_a[D_{a}=A_{a}+Z_{a};];"),
+    _invalid("rank-mismatch", "rank-of-input", _TWO, "L^4_a[D_{a}=A_{a};];"),
+    _invalid("rank-mismatch", "rank-of-output", _ONE, "L^4_a[D_{a,0}=A_{a};];"),
+    _invalid("rank-mismatch", "rank-of-intermediate", _ONE, "L^4_a[E_{a}=A_{a};D_{a}=E_{a,0};];"),
+    _invalid(
+        "annotation-conflict",
+        "dtype-of-intermediate",
+        _ONE,
+        "L^4_a[E_{a}=A_{a};E^{f64,g}_{a}=A_{a};D_{a}=E_{a};];",
+    ),
+    _invalid(
+        "annotation-conflict",
+        "scope-of-intermediate",
+        _ONE,
+        "B^4_tx[E^{f32,l}=A_{tx};E^{f32,s}=A_{tx};D_{tx}=E^{f32,l};];",
+    ),
+    _invalid(
+        "known-variable-changed annotation-conflict",
+        "output-in-local-memory",
+        _ONE,
+        "B^4_tx[D^{f32,l}_{tx}=A_{tx};];",
+    ),
+    _invalid(
+        "known-variable-changed annotation-conflict",
+        "output-of-another-dtype",
+        _ONE,
+        "B^4_tx[D^{f16,g}_{tx}=A_{tx};];",
+    ),
+    _invalid("unbound-index", "unbound-in-subscript", _ONE, "L^4_a[D_{a}=A_{c};];"),
+    _invalid("unbound-index", "unbound-in-guard", _ONE, "L^4_a[D_{a}=A_{a}:c<4;];"),
+    _invalid("unbound-index", "unbound-in-target", _ONE, "L^4_a[D_{c}=A_{a};];"),
+    _invalid(
+        "unbound-index", "bound-by-a-sibling-only", _ONE, "L^1_a[L^4_c[D_{c}=A_{c};];D_{0}=A_{c};];"
+    ),
+    _invalid("index-rebound", "index-rebound", _ONE, "L^4_a[L^4_a[D_{a}=A_{a};];];"),
+    _invalid("index-rebound", "index-rebound-in-one-nest", _ONE, "L^4_a L^2_a[D_{a}=A_{a};];"),
+    _invalid("out-of-bounds", "read-beyond", _ONE, "L^4_a[D_{a}=A_{a+1};];"),
+    _invalid("out-of-bounds", "read-below", _ONE, "L^4_a[D_{a}=A_{a-1};];"),
+    _invalid("out-of-bounds", "write-beyond", _ONE, "L^5_a[D_{a}=1;];"),
+    _invalid("out-of-bounds", "write-below", _ONE, "L^4_a[E_{a-1}=A_{a};];L^4_a[D_{a}=A_{a};];"),
+    _invalid(
+        "out-of-bounds",
+        "read-of-intermediate-beyond",
+        _ONE,
+        "L^4_a[E_{a}=A_{a};];L^4_a[D_{a}=E_{a+1};];",
+    ),
+    _invalid(
+        "out-of-bounds",
+        "guard-off-by-one",
+        "input A f32[10]; output D f32[10]",
+        "L^3_a L^4_c[D_{a*4+c}=A_{a*4+c}:a*4+c<=10;];",
+    ),
+    _invalid(
+        "out-of-bounds",
+        "else-branch-below",
+        _ONE,
+        "L^4_a[D_{a}=if_then_else(a>1,0,A_{a-1});];",
+    ),
+    _invalid(
+        "out-of-bounds",
+        "padding-too-wide",
+        "input A f32[8]; output D f32[8]",
+        "L^8_c L^3_d[D_{c}=D_{c}+if_then_else(1<=c+d<=9,A_{c+d-1},0);];",
+    ),
+    _invalid(
+        "out-of-bounds",
+        "recurrence-without-guard",
+        _ONE,
+        "L^4_c[D_{c}=D_{c-1}+A_{c};];",
+    ),
+    _invalid(
+        "out-of-bounds",
+        "scalar-tile-of-a-row",
+        "input A f32[3,4]; output D f32[3,4]",
+        "L^4_a L^3_c[D_{c,a}=A_{a,c};];",
+    ),
+    _invalid(
+        "unwritten-read",
+        "read-before-write",
+        _ONE,
+        "L^4_a[D_{a}=E_{a};];L^4_a[E_{a}=A_{a};];",
+    ),
+    _invalid(
+        "unwritten-read",
+        "read-before-write-in-one-body",
+        _ONE,
+        "L^4_a[D_{a}=E_{a};E_{a}=A_{a};];",
+    ),
+    _invalid(
+        "unwritten-read",
+        "recurrence-without-start",
+        _ONE,
+        "L^{3}_{c=1}[D_{c}=D_{c-1}+A_{c};];L^1_a[D_{0}=A_{0};];",
+    ),
+    _invalid(
+        "unwritten-read", "impure-update", "input A f32[4]; output D f32[]", "L^4_a[D=D*2+A_{a};];"
+    ),
+    _invalid(
+        "unwritten-read",
+        "reversed-difference-update",
+        "input A f32[4]; output D f32[]",
+        "L^4_a[D=A_{a}-D;];",
+    ),
+    _invalid(
+        "unwritten-read",
+        "update-that-squares-its-target",
+        "input A f32[4]; output D f32[]",
+        "L^4_a[D=D+A_{a}*D;];",
+    ),
+    _invalid(
+        "unwritten-read",
+        "hole-in-an-intermediate",
+        _ONE,
+        "L^4_a[E_{a}=A_{a}:a!=2;];L^4_a[D_{a}=E_{a};];",
+    ),
+    _invalid(
+        "unwritten-read",
+        "tail-of-a-tile-missing",
+        "input A f32[10]; output D f32[10]",
+        "L^2_a L^4_c[E_{a*4+c}=A_{a*4+c};];L^1_a[E_{9}=0;];L^10_a[D_{a}=E_{a};];",
+    ),
+    _invalid(
+        "unwritten-read",
+        "local-value-from-an-earlier-launch",
+        _TWO,
+        "L^4_a B^4_tx[X=A_{a,tx}:a==0;D_{tx}=X;];",
+        "X f32 l",
+    ),
+    _invalid(
+        "unwritten-read",
+        "shared-value-from-an-earlier-launch",
+        _TWO,
+        "L^4_a B^4_tx[S_{tx}=A_{a,tx}:a==0;D_{tx}=S_{tx};];",
+        "S f32 s",
+    ),
+    _invalid(
+        "unwritten-read",
+        "local-value-of-a-thread-that-has-none",
+        _ONE,
+        "L^1_a[B^2_tx[X=A_{tx};];B^4_tx[D_{tx}=X;];];",
+        "X f32 l",
+    ),
+    _invalid(
+        "unwritten-read",
+        "shared-value-of-another-block",
+        _ONE,
+        "B^4_bx[S=A_{bx}:bx==0;D_{bx}=S;];",
+        "S f32 s",
+    ),
+    _invalid("output-not-covered", "tail-dropped", _ONE, "L^3_a[D_{a}=A_{a};];"),
+    _invalid(
+        "output-not-covered",
+        "tail-tile-dropped",
+        "input A f32[10]; output D f32[10]",
+        "L^2_a L^4_c[D_{a*4+c}=A_{a*4+c};];",
+    ),
+    _invalid(
+        "output-not-covered",
+        "output-never-written",
+        "input A f32[4]; output D f32[4]; output E f32[4]",
+        "L^4_a[D_{a}=A_{a};];",
+    ),
+    _invalid("output-not-covered", "guard-too-narrow", _ONE, "L^4_a[D_{a}=A_{a}:1<=a<4;];"),
+    _invalid("output-not-covered", "only-every-second", _ONE, "L^2_a[D_{a*2}=A_{a};];"),
+    _invalid("input-written", "input-written", _ONE, "L^4_a[A_{a}=0;D_{a}=1;];"),
+    _invalid(
+        "input-written",
+        "parameter-updated",
+        "param W f32[4]; output D f32[4]",
+        "L^4_a[W_{a}=W_{a}*2;D_{a}=W_{a};];",
+    ),
+    _invalid(
+        "input-written",
+        "constant-written",
+        "const K f32[] = 2; output D f32[4]",
+        "L^4_a[K=1;D_{a}=K;];",
+    ),
+    _invalid(
+        "axis-repeated", "axis-bound-twice", _ONE, "B^2_tx B^2_txa[D_{tx*2+txa}=A_{tx*2+txa};];"
+    ),
+    _invalid(
+        "axis-repeated",
+        "block-axis-bound-twice",
+        _ONE,
+        "B^2_bx[B^2_bxc[D_{bx*2+bxc}=A_{bx*2+bxc};];];",
+    ),
+    _invalid(
+        "loop-conflict", "parallel-sum", "input A f32[4]; output D f32[]", "P^4_a[D=D+A_{a};];"
+    ),
+    _invalid("loop-conflict", "vector-sum", "input A f32[4]; output D f32[]", "V^4_a[D=D+A_{a};];"),
+    _invalid(
+        "loop-conflict cross-block",
+        "sum-over-blocks",
+        "input A f32[4]; output D f32[]",
+        "B^4_bx[D=D+A_{bx};];",
+    ),
+    _invalid(
+        "loop-conflict",
+        "stencil-in-place",
+        _ONE,
+        "L^4_a[D_{a}=A_{a};];P^3_a[D_{a}=D_{a+1};];",
+    ),
+    _invalid(
+        "loop-conflict", "same-value-twice", "input A f32[4]; output D f32[]", "P^4_a[D=A_{0};];"
+    ),
+    _invalid("loop-conflict", "shared-temporary", _ONE, "P^4_a[E=A_{a};D_{a}=E;];"),
+    _invalid(
+        "loop-conflict",
+        "neighbour-in-the-same-thread-loop",
+        _ONE,
+        "B^4_tx[E_{tx}=A_{tx};D_{tx}=E_{3-tx}:tx>1;D_{tx}=0:tx<=1;];",
+    ),
+    _invalid(
+        "loop-conflict",
+        "temporary-shared-by-threads",
+        _ONE,
+        "B^4_tx[S=A_{tx};D_{tx}=S;];",
+        "S f32 s",
+    ),
+    _invalid(
+        "loop-conflict partial-value",
+        "block-reduction-read-inside",
+        _ONE,
+        "B^4_tx[K=K+A_{tx};D_{tx}=K;];",
+    ),
+    _invalid(
+        "loop-conflict",
+        "block-reduction-read-inside-after-init",
+        _ONE,
+        "L^1_a[K=0;];B^4_tx[K=K+A_{tx};D_{tx}=K;];",
+    ),
+    _invalid(
+        "loop-conflict",
+        "impure-update-over-threads",
+        "input A f32[4]; output D f32[]",
+        "L^1_a[D=0;];B^4_tx[D=D*2+A_{tx};];",
+    ),
+    _invalid(
+        "loop-conflict",
+        "parallel-recurrence",
+        _ONE,
+        "P^4_c[D_{c}=if_then_else(c<1,0,D_{c-1})+A_{c};];",
+    ),
+    _invalid(
+        "loop-conflict",
+        "local-temporary-in-a-parallel-loop",
+        "input A f32[4,4]; output D f32[4,4]",
+        "B^4_tx P^4_c[X=A_{tx,c};D_{tx,c}=X;];",
+        "X f32 l",
+    ),
+    _invalid(
+        "loop-conflict", "parallel-over-halves", _ONE, "P^4_a[D_{a//2}=A_{a};D_{a//2+2}=A_{a};];"
+    ),
+    _invalid(
+        "cross-block loop-conflict",
+        "blocks-exchange-between-siblings",
+        _ONE,
+        "L^1_a[B^4_bx[E_{bx}=A_{bx};];B^4_bx[D_{bx}=E_{3-bx};];];",
+    ),
+    _invalid(
+        "cross-block loop-conflict",
+        "blocks-write-the-same-across-siblings",
+        _ONE,
+        "L^1_a[B^4_bx[D_{bx}=A_{bx};];B^4_bx[D_{3-bx}=A_{bx};];];",
+    ),
+    _invalid("vector-not-innermost", "vector-outside", _TWO, "V^4_a L^4_c[D_{a}=D_{a}+A_{a,c};];"),
+    _invalid(
+        "parallel-in-vector vector-not-innermost",
+        "threads-in-vector",
+        "input A f32[4,4]; output D f32[4,4]",
+        "V^4_a B^4_tx[D_{a,tx}=A_{a,tx};];",
+    ),
+    _invalid(
+        "parallel-in-vector vector-not-innermost",
+        "parallel-in-vector",
+        "input A f32[4,4]; output D f32[4,4]",
+        "V^4_a P^4_c[D_{a,c}=A_{a,c};];",
+    ),
+    _invalid(
+        "parallel-nested",
+        "parallel-in-parallel",
+        "input A f32[4,4]; output D f32[4,4]",
+        "P^4_a[L^4_c P^1_d[D_{a,c+d}=A_{a,c+d};];];",
+    ),
+    _invalid(
+        "thread-structure",
+        "equation-outside-the-threads",
+        _ONE,
+        "L^1_a[E=1;B^4_tx[D_{tx}=A_{tx}+E;];];",
+    ),
+    _invalid(
+        "thread-structure",
+        "siblings-under-different-threads",
+        "input A f32[4,4]; output D f32[4,4]",
+        "L^1_a[B^4_tx[E_{tx}=A_{tx,0};];B^4_tx B^4_ty[D_{tx,ty}=A_{tx,ty}+E_{tx};];];",
+    ),
+    _invalid(
+        "scope-lifetime",
+        "local-tensor-in-two-nests",
+        _ONE,
+        "B^4_tx[X=A_{tx};];B^4_tx[D_{tx}=X;];",
+        "X f32 l",
+    ),
+    _invalid(
+        "scope-lifetime",
+        "shared-tensor-in-two-nests",
+        _ONE,
+        "B^4_tx[S_{tx}=A_{tx};];B^4_tx[D_{tx}=S_{tx};];",
+        "S f32 s",
+    ),
+    _invalid(
+        "scope-lifetime scope-blocks",
+        "shared-tensor-under-other-block-axes",
+        _ONE,
+        "B^2_bx[B^2_by[S_{by}=A_{by*2+bx};];L^2_c[D_{c*2+bx}=S_{c};];];",
+        "S f32 s",
+    ),
+    _invalid(
+        "mixed-first-touch",
+        "half-initialised",
+        "input A f32[4,3]; output D f32[4]",
+        "L^2_a[D_{a}=1;];L^4_a L^3_c[D_{a}=D_{a}+A_{a,c};];",
+    ),
+    _invalid(
+        "mixed-first-touch",
+        "initialised-under-a-guard",
+        "input A f32[4,3]; output D f32[4]",
+        "L^4_a[D_{a}=1:a%2==0;L^3_c[D_{a}=D_{a}+A_{a,c};];];",
+    ),
+    _invalid(
+        "partial-value",
+        "accumulator-not-reset-per-row",
+        "input A f32[4,3]; output D f32[4]",
+        "L^4_a[L^3_c[K=K+A_{a,c};];D_{a}=K;];",
+    ),
+    _invalid(
+        "partial-value",
+        "running-sum-without-start",
+        _ONE,
+        "L^4_a[K=K+A_{a};D_{a}=K;];",
+    ),
+    _invalid(
+        "partial-value mixed-first-touch",
+        "two-updates-of-one-element",
+        "input A f32[4]; output D f32[]",
+        "L^4_a[D=D+A_{a};D=max(D,A_{a});];",
+    ),
+    _invalid(
+        "partial-value mixed-first-touch",
+        "accumulator-overwritten-inside",
+        "input A f32[4]; output D f32[]",
+        "L^4_a[D=D+A_{a};D=0:a==2;];",
+    ),
+    _invalid("subscript-not-integer", "float-subscript", _ONE, "L^4_a[D_{a}=A_{A_{a}};];"),
+    _invalid("subscript-not-integer", "real-division-in-subscript", _ONE, "L^4_a[D_{a}=A_{a/1};];"),
+    _invalid("guard-not-bool", "guard-is-no-condition", _ONE, "L^4_a[D_{a}=A_{a}:a;];"),
+    _invalid(
+        "condition-not-bool",
+        "branch-on-a-number",
+        _ONE,
+        "L^4_a[D_{a}=if_then_else(A_{a},1,0);];",
+    ),
+    _invalid("logical-not-bool", "conjunction-of-numbers", _ONE, "L^4_a[D_{a}=A_{a}:a<3&a;];"),
+    _invalid("integer-power", "integer-power-of-an-index", _ONE, "L^4_a[D_{a}=2**a;];"),
+)
+
+BY_NAME: dict[str, Case] = {case.name: case for case in (*VALID, *INVALID)}
