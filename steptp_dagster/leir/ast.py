@@ -11,9 +11,11 @@ verification take.
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 from steptp_dagster.leir.dtypes import DTYPES, SCOPES
+from steptp_dagster.leir.literals import shortest
 
 Kind = Literal["L", "P", "V", "U", "B"]
 KINDS: Final[dict[str, str]] = {
@@ -57,11 +59,13 @@ class InvalidNode(ValueError):
     """A node was constructed that no LEIR text can denote."""
 
 
+@lru_cache(maxsize=4096)
 def is_index_name(name: str) -> bool:
     """Whether ``name`` may name a loop index (lower-case, not reserved)."""
     return bool(_INDEX.match(name)) and name not in RESERVED_NAMES
 
 
+@lru_cache(maxsize=4096)
 def is_tensor_name(name: str) -> bool:
     """Whether ``name`` may name a tensor (a capital other than B L P T U V, then lower-case)."""
     return bool(_TENSOR.match(name))
@@ -95,6 +99,15 @@ class Real:
 
     text: str
     pos: int = _pos()
+
+    def __post_init__(self) -> None:
+        """Refuse other spellings: equal literals are equal nodes."""
+        try:
+            canonical = shortest(self.text)
+        except ValueError as error:
+            raise InvalidNode(f"not a decimal literal: {self.text!r} ({error})") from error
+        if canonical != self.text:
+            raise InvalidNode(f"not the shortest spelling {canonical!r}: {self.text!r}")
 
     @property
     def value(self) -> float:

@@ -25,6 +25,7 @@ from steptp_dagster.leir.ast import (
     Index,
     Inf,
     Int,
+    InvalidNode,
     Kind,
     Loop,
     Nest,
@@ -32,12 +33,10 @@ from steptp_dagster.leir.ast import (
     Real,
     Statement,
     Unary,
-    axis_of,
-    is_index_name,
     is_tensor_name,
 )
 from steptp_dagster.leir.dtypes import DTYPES, SCOPES
-from steptp_dagster.leir.lexer import END, open_brackets, split
+from steptp_dagster.leir.lexer import ANNOTATIONS, END, header, open_brackets, split
 from steptp_dagster.leir.literals import MAX_DIGITS, shortest
 from steptp_dagster.leir.notes import Note
 from steptp_dagster.leir.printer import COMPARE_LEVEL, LEVELS
@@ -50,8 +49,10 @@ MAX_DEPTH: Final = 200
 #: Largest loop extent and start.
 MAX_EXTENT: Final = 2**63 - 1
 
+_TENSOR_NAME = "a tensor name (a capital other than B L P T U V, then lower-case letters)"
 _OPERATOR = "an operator"
-_STATEMENT = ("a tensor such as A^{f32,g}_{a}", "a loop such as L^{16}_{a=0}")
+_LOOP = "a loop such as L^{16}_{a=0}"
+_STATEMENT = ("a tensor such as A^{f32,g}_{a}", _LOOP)
 _OPERAND = ("a number", "an index", "a tensor", "a function", "'('", "'-'")
 _BINARY_LEVELS: Final = {op: n for op, n in LEVELS.items() if op != "**"} | dict.fromkeys(
     COMPARISONS, COMPARE_LEVEL
@@ -173,15 +174,15 @@ class _Parser:
         """Loops, a body, and what closes it."""
         pos = self.start()
         loops = [self.loop()]
-        while self.tokens[self.i] in KINDS:
+        while self.tokens[self.i][:1] in KINDS:
             loops.append(self.loop())
-        self.take("[", "a loop such as L^{16}_{a=0}")
+        self.take("[", _LOOP)
         self.deeper()
         body: list[Statement] = [self.statement()]
         while self.tokens[self.i] != "]":
             body.append(self.statement("']'"))
         self.i += 1
-        if self.tokens[self.i] in KINDS:
+        if self.tokens[self.i][:1] in KINDS:
             self.notes.append(
                 Note.at(
                     "a nest follows ']' without ';': read as the last statement of the nest "
@@ -198,64 +199,88 @@ class _Parser:
 
     def loop(self) -> Loop:
         """One loop header, in either order of its two parts."""
-        i, tokens = self.i, self.tokens
-        pos = self.starts[i]
-        kind = tokens[i]
-        if kind not in KINDS:
-            if kind[:1].isupper() and tokens[i + 1] in ("^{", "_{"):
-                self.fail_at(pos, f"a loop kind, one of {' '.join(KINDS)}", found=kind)
-            self.fail("a loop such as L^{16}_{a=0}")
-        self.i += 1
-        if tokens[i + 1] == "_{":
-            index, start = self.loop_start()
-            extent = self.loop_extent()
+        pos = self.start()
+        token = self.tokens[self.i]
+        whole = header(token)
+        if whole is not None:
+            self.i += 1
+            kind, extent, index, start = whole[:4]
+            at = [pos + offset for offset in whole[4:]]
         else:
-            extent = self.loop_extent()
-            index, start = self.loop_start()
-        if (kind == "B") != (axis_of(index) is not None):
-            rule = "that starts with bx, by, bz, tx, ty or tz in a B loop"
-            if kind != "B":
-                rule = "that does not start with an axis (bx by bz tx ty tz) outside B loops"
-            at = self.starts[tokens.index(index, i)]
-            self.fail_at(at, f"an index {rule}", found=index)
-        return Loop(cast("Kind", kind), index, extent, start, pos=pos)
+            kind = token
+            if kind not in KINDS:
+                if kind[:1].isupper() and self.tokens[self.i + 1] in ("^{", "_{"):
+                    self.fail_at(pos, f"a loop kind, one of {' '.join(KINDS)}", found=kind)
+                self.fail(_LOOP)
+            self.i += 1
+            if self.tokens[self.i] == "_{":
+                (index, start), ends = self.loop_start()
+                extent, first = self.loop_extent()
+            else:
+                extent, first = self.loop_extent()
+                (index, start), ends = self.loop_start()
+            at = [first, *ends]
+        try:
+            return Loop(
+                cast("Kind", kind),
+                index,
+                self.natural(extent, at[0]),
+                self.natural(start, at[2]),
+                pos=pos,
+            )
+        except InvalidNode:
+            self.fail_loop(kind, extent, index, at)
 
-    def loop_extent(self) -> int:
-        """``^{extent}``."""
+    def fail_loop(self, kind: str, extent: str, index: str, at: list[int]) -> NoReturn:
+        """Raise for a loop that is well written but that no program may have."""
+        if not extent.strip("0"):
+            self.fail_at(at[0], "an extent of at least 1", found=extent)
+        if index in RESERVED_NAMES:
+            self.fail_at(at[1], "an index name that is no function name", found=index)
+        rule = "that starts with bx, by, bz, tx, ty or tz in a B loop"
+        if kind != "B":
+            rule = "that does not start with an axis (bx by bz tx ty tz) outside B loops"
+        self.fail_at(at[1], f"an index {rule}", found=index)
+
+    def loop_extent(self) -> tuple[str, int]:
+        """``^{extent}``: the text of the extent and its offset."""
         self.take("^{")
-        if not self.tokens[self.i].strip("0"):
-            self.fail("an extent of at least 1")
-        extent = self.natural("a positive integer extent")
+        extent = self.digits("a positive integer extent")
         self.take("}")
         return extent
 
-    def loop_start(self) -> tuple[str, int]:
-        """``_{index=start}``."""
+    def loop_start(self) -> tuple[tuple[str, str], tuple[int, int]]:
+        """``_{index=start}``: both texts, then their offsets."""
         self.take("_{")
-        index = self.tokens[self.i]
-        if not is_index_name(index):
-            reserved = " that is no function name" if index in RESERVED_NAMES else ""
-            self.fail(f"a lower-case index name{reserved}")
+        index, pos = self.tokens[self.i], self.start()
+        if not (index.isalpha() and index.islower()):
+            self.fail("a lower-case index name")
         self.i += 1
         self.take("=")
-        start = self.natural("an integer start")
+        start, start_pos = self.digits("an integer start")
         self.take("}")
-        return index, start
+        return (index, start), (pos, start_pos)
 
-    def natural(self, what: str) -> int:
-        """A natural number that fits a signed 64-bit integer."""
-        token = self.tokens[self.i]
+    def digits(self, what: str) -> tuple[str, int]:
+        """A natural number: its text and offset."""
+        token, pos = self.tokens[self.i], self.start()
         if not token.isdigit():
             self.fail(what)
-        if len(token) > MAX_DIGITS or int(token) > MAX_EXTENT:
-            self.fail_at(self.start(), f"{what} of at most {MAX_EXTENT}", found=token)
         self.i += 1
-        return int(token)
+        return token, pos
+
+    def natural(self, digits: str, pos: int) -> int:
+        """The value of an extent or start, which must fit a signed 64-bit integer."""
+        if len(digits) > MAX_DIGITS or int(digits) > MAX_EXTENT:
+            self.fail_at(pos, f"a number of at most {MAX_EXTENT}", found=digits)
+        return int(digits)
 
     def statement(self, *alternatives: str) -> Statement:
         """A nest or an equation."""
         token = self.tokens[self.i]
-        if token in KINDS:
+        if token[:1] in KINDS:
+            if token not in KINDS and self.tokens[self.i + 1] in (*ANNOTATIONS, "="):
+                self.fail(_TENSOR_NAME)
             return self.nest()
         pos = self.start()
         if not token[:1].isupper():
@@ -360,10 +385,12 @@ class _Parser:
             return Inf(pos=pos)
         if self.tokens[self.i + 1] == "(" and token[:1].isalpha():
             self.fail_at(pos, f"a function, one of {' '.join(FUNCTIONS)}", found=token)
-        if not is_index_name(token):
+        try:
+            index = Index(token, pos=pos)
+        except InvalidNode:
             self.fail(*_OPERAND)
         self.i += 1
-        return Index(token, pos=pos)
+        return index
 
     def call(self, function: str, pos: int) -> Call:
         """A function with its arguments; the cursor stands on the name."""
@@ -392,9 +419,7 @@ class _Parser:
             self.fail_at(pos, f"a loop kind, one of {' '.join(KINDS)}", found=name)
         if not is_tensor_name(name):
             self.i -= 1
-            if name[0] in "BLPTUV":
-                self.fail("a tensor name (a capital other than B L P T U V, then lower-case)")
-            self.fail("a tensor name (a capital, then lower-case letters)")
+            self.fail(_TENSOR_NAME)
         subscripts: tuple[Expr, ...] = ()
         height = 0
         if self.tokens[self.i] == "_{":
@@ -412,27 +437,22 @@ class _Parser:
 
     def annotation(self, *alternatives: str) -> tuple[str, str]:
         """``^{dtype,scope}``."""
-        i, tokens = self.i, self.tokens
-        dtype, scope = tokens[i + 1], tokens[i + 3]
-        if (
-            tokens[i] == "^{"
-            and dtype in DTYPES
-            and tokens[i + 2] == ","
-            and scope in SCOPES
-            and tokens[i + 4] == "}"
-        ):
-            self.i = i + 5
-            return dtype, scope
+        found = ANNOTATIONS.get(self.tokens[self.i])
+        if found is not None:
+            self.i += 1
+            return found
         self.take("^{", *alternatives)
+        dtype = self.tokens[self.i]
         if dtype not in DTYPES:
             self.fail(f"a dtype, one of {' '.join(DTYPES)}")
         self.i += 1
         self.take(",")
+        scope = self.tokens[self.i]
         if scope not in SCOPES:
             self.fail(f"a scope, one of {' '.join(SCOPES)}")
         self.i += 1
         self.take("}")
-        raise AssertionError("unreachable: the fast path accepts every annotation")
+        return dtype, scope
 
     def subscripts(self) -> tuple[Expr, ...]:
         """``_{expr,...}``; ``height`` is then that of the highest one."""
