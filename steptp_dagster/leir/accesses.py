@@ -1,0 +1,332 @@
+"""Every read and write of a program: loops, path condition, subscripts as forms.
+
+This is the common ground of shapes, updates, dependences and validity. A ``Use`` is one access to
+one tensor by one equation, under the condition on which it really happens: the equation's guard
+and, for reads, the conditions of the ``if_then_else`` branches around it.
+
+``l`` and ``s`` tensors exist once per thread or block and launch. Their uses carry extra leading
+coordinates that say which instance is meant: the launch loops' indices, then the block axes, and
+for ``l`` the thread axes. With them such tensors are ordinary arrays, and no analysis needs to
+know about threads.
+
+The launch loops of a top-level nest are the loops that enclose all its ``B`` loops.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+from steptp_dagster.leir.affine import Bounds, Form, Interval, Opaque, index, is_opaque
+from steptp_dagster.leir.ast import (
+    AXES,
+    BLOCK_AXES,
+    Access,
+    Call,
+    Equation,
+    Expr,
+    Loop,
+    Nest,
+)
+from steptp_dagster.leir.conversion import Converter
+from steptp_dagster.leir.formulas import (
+    FALSE,
+    TRUE,
+    Formula,
+    conjunction,
+    depends_on_data,
+    narrowed,
+    negation,
+)
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.tables import Tables
+from steptp_dagster.leir.walk import Path, children
+
+Role = Literal["target", "value", "guard"]
+_UNKNOWN_VALUE: Final[Interval] = (-(1 << 63), (1 << 63) - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopRef:
+    """One loop of one nest; compared by identity. ``depth`` is its place among the nest's loops."""
+
+    loop: Loop
+    path: Path
+    depth: int
+    uid: int
+
+    @property
+    def name(self) -> str:
+        """The index."""
+        return self.loop.index
+
+
+Chain = tuple[LoopRef, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """One equation with its place: ``order`` counts equations in text order.
+
+    ``chain`` holds the enclosing loops, outermost first; the first ``launch`` of them are launch
+    loops. ``axes`` maps hardware axes to the index bound to them. ``bounds`` are the loops' index
+    ranges.
+    """
+
+    order: int
+    path: Path
+    chain: Chain
+    equation: Equation
+    launch: int
+    axes: dict[str, str]
+    bounds: Bounds
+    converter: Converter
+    guard: Formula
+
+
+@dataclass(eq=False, slots=True)
+class Use:
+    """One access to a tensor; compared by identity.
+
+    ``forms`` are the coordinates: first ``private`` coordinates that select the instance of an
+    ``l`` or ``s`` tensor, then the subscripts. ``formula`` is the path condition.
+    """
+
+    statement: Statement
+    access: Access
+    write: bool
+    role: Role
+    formula: Formula
+    forms: tuple[Form, ...]
+    private: int
+    _bounds: Bounds | None = field(default=None, repr=False)
+    _opaque: bool | None = field(default=None, repr=False)
+    _data: bool | None = field(default=None, repr=False)
+
+    @property
+    def tensor(self) -> str:
+        """The tensor's name."""
+        return self.access.name
+
+    @property
+    def chain(self) -> Chain:
+        """The enclosing loops."""
+        return self.statement.chain
+
+    @property
+    def subscripts(self) -> tuple[Form, ...]:
+        """The coordinates that are written in the program."""
+        return self.forms[self.private :]
+
+    @property
+    def bounds(self) -> Bounds:
+        """Intervals of the indices where the access happens."""
+        if self._bounds is None:
+            base = self.statement.bounds
+            self._bounds = base if self.formula == TRUE else narrowed(base, self.formula)
+        return self._bounds
+
+    @property
+    def opaque(self) -> bool:
+        """Whether some coordinate is known only by an interval."""
+        if self._opaque is None:
+            self._opaque = any(is_opaque(f) for f in self.forms)
+        return self._opaque
+
+    @property
+    def on_data(self) -> bool:
+        """Whether it depends on tensor values if the access happens."""
+        if self._data is None:
+            self._data = self.formula != TRUE and depends_on_data(self.formula)
+        return self._data
+
+
+def common_loops(left: Chain, right: Chain) -> int:
+    """How many leading loops two places share."""
+    count = 0
+    for a, b in zip(left, right, strict=False):
+        if a is not b:
+            break
+        count += 1
+    return count
+
+
+class Accesses:
+    """All statements and uses of a program, in text order."""
+
+    def __init__(self, signed: SignedProgram) -> None:
+        self.signed = signed
+        self.tables = Tables(signed)
+        self.statements: list[Statement] = []
+        self.uses: list[Use] = []
+        self._loops = 0
+        #: The loops of each nest, by the nest's path.
+        self.loops_of: dict[Path, Chain] = {}
+        for i, nest in enumerate(signed.program.nests):
+            launch = len(_launch(nest))
+            self._visit(nest, (i,), (), launch, {}, Converter(Bounds({}), self.tables.read))
+
+    @cached_property
+    def by_tensor(self) -> dict[str, list[Use]]:
+        """Uses of each tensor, in text order."""
+        found: dict[str, list[Use]] = {}
+        for use in self.uses:
+            found.setdefault(use.access.name, []).append(use)
+        return found
+
+    @cached_property
+    def writes(self) -> dict[str, list[Use]]:
+        """Writes of each tensor, in text order."""
+        return {name: [u for u in uses if u.write] for name, uses in self.by_tensor.items()}
+
+    @cached_property
+    def by_statement(self) -> dict[Path, list[Use]]:
+        """Uses of each equation: the target first, then reads from left to right."""
+        found: dict[Path, list[Use]] = {}
+        for use in self.uses:
+            found.setdefault(use.statement.path, []).append(use)
+        return found
+
+    @cached_property
+    def statement_at(self) -> dict[Path, Statement]:
+        """Statements by path."""
+        return {s.path: s for s in self.statements}
+
+    def under(self, path: Path) -> list[Use]:
+        """Uses by the equations at or below ``path``."""
+        n = len(path)
+        return [u for u in self.uses if u.statement.path[:n] == path]
+
+    def _visit(
+        self,
+        nest: Nest,
+        path: Path,
+        chain: Chain,
+        launch: int,
+        axes: dict[str, str],
+        outer: Converter,
+    ) -> None:
+        refs = tuple(LoopRef(loop, path, i, self._loops + i) for i, loop in enumerate(nest.loops))
+        self._loops += len(refs)
+        self.loops_of[path] = refs
+        chain += refs
+        box = dict(outer.bounds.box)
+        for loop in nest.loops:
+            box[loop.index] = (loop.start, loop.start + loop.extent - 1)
+            if loop.axis is not None:
+                axes = {**axes, loop.axis: loop.index}
+        converter = Converter(Bounds(box), self.tables.read)
+        for i, child in enumerate(nest.body):
+            if isinstance(child, Nest):
+                self._visit(child, (*path, i), chain, launch, axes, converter)
+            else:
+                self._equation(child, (*path, i), chain, launch, axes, converter)
+
+    def _equation(
+        self,
+        equation: Equation,
+        path: Path,
+        chain: Chain,
+        launch: int,
+        axes: dict[str, str],
+        converter: Converter,
+    ) -> None:
+        guard = TRUE if equation.guard is None else converter.formula(equation.guard)
+        statement = Statement(
+            len(self.statements),
+            path,
+            chain,
+            equation,
+            min(launch, len(chain)),
+            axes,
+            converter.bounds,
+            converter,
+            guard,
+        )
+        self.statements.append(statement)
+        self._use(statement, equation.target, guard, "target", write=True)
+        for subscript in equation.target.subscripts:
+            self._reads(statement, subscript, guard, "target")
+        self._reads(statement, equation.value, guard, "value")
+        if equation.guard is not None:
+            self._reads(statement, equation.guard, TRUE, "guard")
+
+    def _reads(self, statement: Statement, expr: Expr, when: Formula, role: Role) -> None:
+        if isinstance(expr, Access):
+            self._use(statement, expr, when, role, write=False)
+        elif isinstance(expr, Call) and expr.function == "if_then_else":
+            condition, yes, no = expr.arguments
+            self._reads(statement, condition, when, role)
+            formula = statement.converter.formula(condition)
+            self._reads(statement, yes, conjunction((when, formula)), role)
+            self._reads(statement, no, conjunction((when, negation(formula))), role)
+            return
+        for child in children(expr):
+            self._reads(statement, child, when, role)
+
+    def _use(
+        self, statement: Statement, access: Access, when: Formula, role: Role, *, write: bool
+    ) -> None:
+        convert = statement.converter.form
+        forms = []
+        for subscript in access.subscripts:
+            form = convert(subscript)
+            if form is None:
+                form = Form(0, ((Opaque(repr(subscript), *_UNKNOWN_VALUE), 1),))
+            forms.append(form)
+        instance = private_coordinates(statement, access.scope)
+        self.uses.append(
+            Use(statement, access, write, role, when, (*instance, *forms), len(instance))
+        )
+
+
+def private_coordinates(statement: Statement, scope: str) -> tuple[Form, ...]:
+    """Which instance of an ``l`` or ``s`` tensor a statement means; nothing for ``g``."""
+    if scope == "g":
+        return ()
+    wanted = AXES if scope == "l" else BLOCK_AXES
+    launch = [ref.name for ref in statement.chain[: statement.launch]]
+    bound = [statement.axes[axis] for axis in wanted if axis in statement.axes]
+    return tuple(index(name) for name in (*launch, *bound))
+
+
+def _launch(nest: Nest) -> tuple[int, ...]:
+    """The loops (numbered within the nest) that enclose every ``B`` loop of a top-level nest."""
+    outer = list(_around_bound(nest, (), [0]))
+    if not outer:
+        return ()
+    common = outer[0]
+    for other in outer[1:]:
+        n = 0
+        while n < min(len(common), len(other)) and common[n] == other[n]:
+            n += 1
+        common = common[:n]
+    return common
+
+
+def _around_bound(
+    nest: Nest, chain: tuple[int, ...], counter: list[int]
+) -> Iterator[tuple[int, ...]]:
+    """For every ``B`` loop the numbers of the loops around it."""
+    for loop in nest.loops:
+        if loop.kind == "B":
+            yield chain
+        chain = (*chain, counter[0])
+        counter[0] += 1
+    for child in nest.body:
+        if isinstance(child, Nest):
+            yield from _around_bound(child, chain, counter)
+
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Accesses",
+    "Chain",
+    "LoopRef",
+    "Role",
+    "Statement",
+    "Use",
+    "common_loops",
+    "private_coordinates",
+]

@@ -1,0 +1,51 @@
+"""All analyses of one program, each made once and when first asked for."""
+
+from collections import OrderedDict
+from functools import cached_property
+from typing import ClassVar, Final
+
+from steptp_dagster.leir.accesses import Accesses
+from steptp_dagster.leir.shapes import Shape, shapes_of
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.updates import Update, classify_all
+from steptp_dagster.leir.walk import Path
+
+_KEPT: Final = 64
+
+
+class Analysis:
+    """The analyses of one program.
+
+    ``Analysis.of`` keeps the last few programs, recognised by identity, so that many questions
+    about one program cost one analysis. Results depend on the program alone.
+    """
+
+    _recent: ClassVar[OrderedDict[int, "Analysis"]] = OrderedDict()
+
+    def __init__(self, signed: SignedProgram) -> None:
+        self.signed = signed
+
+    @classmethod
+    def of(cls, signed: SignedProgram) -> "Analysis":
+        """The analysis of a program, kept from an earlier call where possible."""
+        found = cls._recent.get(id(signed))
+        if found is None or found.signed is not signed:
+            found = cls._recent[id(signed)] = cls(signed)
+            if len(cls._recent) > _KEPT:
+                cls._recent.popitem(last=False)
+        return found
+
+    @cached_property
+    def accesses(self) -> Accesses:
+        """Reads and writes."""
+        return Accesses(self.signed)
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """Shapes of all tensors."""
+        return shapes_of(self.accesses)
+
+    @cached_property
+    def updates(self) -> dict[Path, Update]:
+        """What every equation does to its target."""
+        return classify_all(self.accesses)

@@ -1,0 +1,250 @@
+"""From integer expressions to quasi-affine forms, and from conditions to formulas.
+
+Values follow LEIR's integer types: an operation has the widest type of its typed operands
+(indices count as i64, literals adapt), and a result that might leave that type is opaque, so
+that wrap-around never goes unnoticed.
+"""
+
+import itertools
+from collections.abc import Callable
+from typing import Final
+
+from steptp_dagster.leir.affine import (
+    Bounds,
+    Form,
+    Interval,
+    Opaque,
+    add,
+    floor_div,
+    index,
+    modulo,
+    scale,
+)
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr, Index, Int, Unary
+from steptp_dagster.leir.dtypes import DTYPES, DType
+from steptp_dagster.leir.formulas import (
+    UNKNOWN,
+    Formula,
+    comparison,
+    conjunction,
+    disjunction,
+    simplified,
+)
+
+#: Form and integer type of an expression; the type of a literal is None.
+Typed = tuple[Form, DType | None]
+#: What the value of an access to an integer tensor is known to be.
+TableReader = Callable[[Access, "Converter"], Form]
+
+_I64: Final = DTYPES["i64"]
+#: More case distinctions than this (from ``min`` and ``max``) make a condition unknown.
+_MAX_CASES: Final = 16
+
+
+def integer_range(dtype: DType) -> Interval:
+    """Lowest and highest value of an integer type (bool: 0 and 1)."""
+    if dtype.kind == "bool":
+        return 0, 1
+    if dtype.signed:
+        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+    return 0, (1 << dtype.bits) - 1
+
+
+def widest(left: DType | None, right: DType | None) -> DType | None:
+    """The type of an operation on two integers; None where both are literals."""
+    if left is None or right is None:
+        return left or right
+    if left.signed == right.signed:
+        return left if left.bits >= right.bits else right
+    unsigned, signed = (left, right) if right.signed else (right, left)
+    bits = max(signed.bits, unsigned.bits * 2)
+    return DTYPES[f"i{min(bits, 64)}"]
+
+
+class Converter:
+    """Converts expressions below a fixed list of loops.
+
+    ``bounds`` holds the loop indices' ranges; an index outside them makes no form. ``table``
+    tells what the value of an integer tensor's element is known to be.
+    """
+
+    __slots__ = ("_table", "bounds")
+
+    def __init__(self, bounds: Bounds, table: TableReader) -> None:
+        self.bounds = bounds
+        self._table = table
+
+    def form(self, expr: Expr) -> Form | None:
+        """The form of an integer expression, or None where it is not an integer."""
+        if isinstance(expr, Index):  # by far the most frequent subscript
+            return index(expr.name) if expr.name in self.bounds.box else None
+        typed = self._typed(expr)
+        return None if typed is None else typed[0]
+
+    def formula(self, condition: Expr) -> Formula:
+        """The formula of a condition; ``UNKNOWN`` where it depends on more than integers."""
+        return simplified(self._formula(condition), self.bounds)
+
+    def _opaque(self, expr: Expr, interval: Interval) -> Form:
+        return Form(0, ((Opaque(repr(expr), *interval), 1),))
+
+    def _checked(self, expr: Expr, form: Form, dtype: DType | None) -> Typed:
+        """The form itself where it cannot leave its type, else an opaque value."""
+        low, high = self.bounds.interval(form)
+        lowest, highest = integer_range(dtype or _I64)
+        if lowest <= low and high <= highest:
+            return form, dtype
+        return self._opaque(expr, (lowest, highest)), dtype
+
+    def _typed(self, expr: Expr) -> Typed | None:
+        match expr:
+            case Int(value):
+                return self._checked(expr, Form(value), None)
+            case Index(name):
+                return (index(name), _I64) if name in self.bounds.box else None
+            case Access():
+                dtype = DTYPES[expr.dtype]
+                return (self._table(expr, self), dtype) if dtype.is_integer else None
+            case Unary(_, operand):
+                inner = self._typed(operand)
+                return inner and self._checked(expr, scale(inner[0], -1), inner[1])
+            case Binary():
+                return self._binary(expr)
+            case Call():
+                return self._call(expr)
+        return None
+
+    def _operands(self, expr: Binary | Call) -> tuple[Form, Form, DType | None] | None:
+        parts = (expr.left, expr.right) if isinstance(expr, Binary) else expr.arguments
+        typed = [self._typed(p) for p in parts]
+        if len(typed) != 2 or typed[0] is None or typed[1] is None:
+            return None
+        (left, left_type), (right, right_type) = typed[0], typed[1]
+        dtype = widest(left_type, right_type)
+        lowest, highest = integer_range(dtype or _I64)
+        for form in (left, right):
+            low, high = self.bounds.interval(form)
+            if low < lowest or high > highest:  # a literal that its type cannot hold
+                return None
+        return left, right, dtype
+
+    def _binary(self, expr: Binary) -> Typed | None:
+        if expr.op not in ("+", "-", "*", "//", "%"):
+            return None
+        operands = self._operands(expr)
+        if operands is None:
+            return None
+        left, right, dtype = operands
+        lowest_highest = integer_range(dtype or _I64)
+        if expr.op == "+":
+            return self._checked(expr, add(left, right), dtype)
+        if expr.op == "-":
+            return self._checked(expr, add(left, right, -1), dtype)
+        if expr.op == "*":
+            if right.is_constant:
+                return self._checked(expr, scale(left, right.const), dtype)
+            if left.is_constant:
+                return self._checked(expr, scale(right, left.const), dtype)
+            return self._checked(expr, self._opaque(expr, self._product(left, right)), dtype)
+        if not right.is_constant or right.const == 0:
+            return self._opaque(expr, lowest_highest), dtype
+        divisor = right.const
+        if divisor < 0:
+            left = scale(left, -1)
+        if expr.op == "//":
+            return self._checked(expr, floor_div(left, abs(divisor), self.bounds), dtype)
+        remainder = modulo(left, abs(divisor), self.bounds)
+        return self._checked(expr, remainder if divisor > 0 else scale(remainder, -1), dtype)
+
+    def _product(self, left: Form, right: Form) -> Interval:
+        ends = [a * b for a in self.bounds.interval(left) for b in self.bounds.interval(right)]
+        return min(ends), max(ends)
+
+    def _call(self, expr: Call) -> Typed | None:
+        """Integer functions: opaque values whose interval is known."""
+        if expr.function in ("max", "min"):
+            operands = self._operands(expr)
+            if operands is None:
+                return None
+            (a, b), (c, d) = (self.bounds.interval(f) for f in operands[:2])
+            pick = max if expr.function == "max" else min
+            return self._opaque(expr, (pick(a, c), pick(b, d))), operands[2]
+        if expr.function == "if_then_else":
+            branches = Call("max", expr.arguments[1:])
+            operands = self._operands(branches)
+            if operands is None:
+                return None
+            (a, b), (c, d) = (self.bounds.interval(f) for f in operands[:2])
+            return self._opaque(expr, (min(a, c), max(b, d))), operands[2]
+        return None
+
+    def _formula(self, condition: Expr) -> Formula:
+        match condition:
+            case Binary("&", left, right):
+                return conjunction((self._formula(left), self._formula(right)))
+            case Binary("|", left, right):
+                return disjunction((self._formula(left), self._formula(right)))
+            case Compare(operands, ops):
+                return conjunction(
+                    self._comparison(op, a, b)
+                    for op, a, b in zip(ops, operands, operands[1:], strict=False)
+                )
+        return UNKNOWN
+
+    def _comparison(self, op: str, left: Expr, right: Expr) -> Formula:
+        cases = []
+        for (when_left, a), (when_right, b) in itertools.product(
+            self._cases(left), self._cases(right)
+        ):
+            cases.append((when_left, when_right, a, b))
+        if not cases or len(cases) > _MAX_CASES:
+            return UNKNOWN
+        parts = []
+        for when_left, when_right, a, b in cases:
+            operands = self._operands(Binary("+", a, b))
+            if operands is None:
+                return UNKNOWN
+            compared = comparison(op, operands[0], operands[1])
+            parts.append(conjunction((when_left, when_right, compared)))
+        return disjunction(parts)
+
+    def _cases(self, expr: Expr) -> list[tuple[Formula, Expr]]:
+        """The expression without ``min`` and ``max``, by cases; too many make no list."""
+        if not _has_choice(expr):
+            return [(conjunction(()), expr)]
+        if isinstance(expr, Call) and expr.function in ("max", "min"):
+            found = []
+            pairs = itertools.product(
+                self._cases(expr.arguments[0]), self._cases(expr.arguments[1])
+            )
+            for (when_left, a), (when_right, b) in pairs:
+                operands = self._operands(Binary("+", a, b))
+                if operands is None:
+                    return []
+                left, right, _ = operands
+                first, second = (">=", "<") if expr.function == "max" else ("<=", ">")
+                when = (when_left, when_right)
+                found.append((conjunction((*when, comparison(first, left, right))), a))
+                found.append((conjunction((*when, comparison(second, left, right))), b))
+            return found if len(found) <= _MAX_CASES else []
+        if isinstance(expr, Unary):
+            return [(when, Unary("-", e)) for when, e in self._cases(expr.operand)]
+        if isinstance(expr, Binary):
+            return [
+                (conjunction((when_left, when_right)), Binary(expr.op, a, b))
+                for (when_left, a), (when_right, b) in itertools.product(
+                    self._cases(expr.left), self._cases(expr.right)
+                )
+            ]
+        return [(conjunction(()), expr)]
+
+
+def _has_choice(expr: Expr) -> bool:
+    match expr:
+        case Call(function):
+            return function in ("max", "min")
+        case Unary(_, operand):
+            return _has_choice(operand)
+        case Binary(_, left, right):
+            return _has_choice(left) or _has_choice(right)
+    return False

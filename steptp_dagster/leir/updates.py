@@ -1,0 +1,240 @@
+"""What an equation does to its target: assignment, pure update or recurrence; first touch.
+
+A *pure update* reads its target once, at the subscript that it writes, and a chain of one operator
+leads to that read: ``X+e``, ``e+X``, ``X+a+b``, ``X-e``, ``X*e``, ``max(e,X)``. If nothing was
+written before it, it starts from the operator's identity; if everything was, it continues. Any
+other equation that reads its own target is a *recurrence* and never starts implicitly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from steptp_dagster.leir import sets
+from steptp_dagster.leir.accesses import Accesses, Statement, Use, common_loops
+from steptp_dagster.leir.affine import names_in
+from steptp_dagster.leir.apart import proved_apart
+from steptp_dagster.leir.ast import Access, Binary, Call, Equation, Expr, Unary
+from steptp_dagster.leir.regions import covers, region
+from steptp_dagster.leir.sets import Relation
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.walk import Path, accesses_in, expressions
+
+Operator = Literal["+", "*", "max", "min"]
+Init = Literal["identity", "continue", "ambiguous"]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one equation does to its target.
+
+    For a pure update (``kind == "update"``): ``op`` and ``operand`` say that the equation means
+    ``X op operand`` (``X - operand`` where ``subtract``), up to the order in which a chain is
+    evaluated; ``init`` is how it starts. ``ambiguous`` means that some elements may have been
+    written before and some not: an error.
+
+    ``reduction_loops`` are the enclosing loops, outermost first, that the target's subscript (with
+    the launch, block and thread of an ``l`` or ``s`` tensor) does not use. ``repeating_loops`` also
+    contains loops that the subscript uses but whose iterations come back to an element, such as
+    ``a`` in ``X_{a//2}``. An implicit start takes place in front of the outermost repeating loop:
+    after the first ``init_depth`` enclosing loops, over those inner loops that the subscript or
+    the guard uses.
+    """
+
+    kind: Literal["assignment", "update", "recurrence"]
+    op: Operator | None = None
+    operand: Expr | None = None
+    subtract: bool = False
+    init: Init | None = None
+    reduction_loops: tuple[str, ...] = ()
+    repeating_loops: tuple[str, ...] = ()
+    init_depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PureForm:
+    """A pure update read off the syntax: ``X op operand``, or ``X - operand``."""
+
+    op: Operator
+    operand: Expr
+    subtract: bool
+
+
+def classify(signed: SignedProgram) -> dict[Path, Update]:
+    """What every equation does to its target, by path. Never raises, even on invalid programs."""
+    from steptp_dagster.leir.analysis import Analysis
+
+    return Analysis.of(signed).updates
+
+
+def classify_all(accesses: Accesses) -> dict[Path, Update]:
+    """The same, from the accesses of a program."""
+    return {s.path: _classified(accesses, s) for s in accesses.statements}
+
+
+def pure_form(equation: Equation) -> PureForm | None:
+    """The pure update that an equation is by its syntax, or None."""
+    target = equation.target
+    own = [
+        access
+        for expr in (*target.subscripts, *expressions(equation)[1:])
+        for access in accesses_in(expr)
+        if access.name == target.name
+    ]
+    if len(own) != 1:
+        return None
+    match equation.value:
+        case Binary(op="+" | "-"):
+            op: Operator = "+"
+        case Binary(op="*"):
+            op = "*"
+        case Call(function="max"):
+            op = "max"
+        case Call(function="min"):
+            op = "min"
+        case _:
+            return None
+    parts: list[tuple[Expr, bool]] = []
+    if not _peel(equation.value, target, op, parts) or not parts:
+        return None
+    parts.reverse()
+    if all(minus for _, minus in parts):
+        return PureForm(op, _joined(op, [(e, False) for e, _ in parts]), subtract=True)
+    return PureForm(op, _joined(op, parts), subtract=False)
+
+
+def _peel(value: Expr, target: Access, op: Operator, parts: list[tuple[Expr, bool]]) -> bool:
+    """Collect the operands beside the path to the target, outermost first; False if none leads."""
+    while not (isinstance(value, Access) and value.name == target.name):
+        match value:
+            case Binary(op="-", left=left, right=right) if op == "+":
+                parts.append((right, True))
+                value = left
+                continue
+            case Binary(op=found, left=left, right=right) if found == op:
+                pass
+            case Call(function=found, arguments=(left, right)) if found == op:
+                pass
+            case _:
+                return False
+        inner, beside = (left, right) if _reads(left, target.name) else (right, left)
+        parts.append((beside, False))
+        value = inner
+    return True
+
+
+def _reads(expr: Expr, name: str) -> bool:
+    return any(a.name == name for a in accesses_in(expr))
+
+
+def _joined(op: Operator, parts: Sequence[tuple[Expr, bool]]) -> Expr:
+    first, minus = parts[0]
+    result: Expr = Unary("-", first) if minus else first
+    for part, minus in parts[1:]:
+        if op in ("max", "min"):
+            result = Call(op, (result, part))
+        else:
+            result = Binary("-" if minus else op, result, part)
+    return result
+
+
+def _classified(accesses: Accesses, statement: Statement) -> Update:
+    target, *reads = accesses.by_statement[statement.path]
+    own = [r for r in reads if r.tensor == target.tensor]
+    used = frozenset(n for form in target.forms for n in names_in(form))
+    unused = tuple(r.name for r in statement.chain if r.name not in used)
+    if not own:
+        return Update("assignment", reduction_loops=unused)
+    pure = pure_form(statement.equation)
+    if pure is None or own[0].role != "value" or own[0].forms != target.forms:
+        return Update("recurrence", reduction_loops=unused)
+    repeating = tuple(
+        ref.name
+        for k, ref in enumerate(statement.chain)
+        if ref.name not in used or not _returns_never(target, k)
+    )
+    names = [ref.name for ref in statement.chain]
+    depth = min((names.index(n) for n in repeating), default=len(names))
+    return Update(
+        "update",
+        pure.op,
+        pure.operand,
+        pure.subtract,
+        first_touch(accesses, target),
+        unused,
+        repeating,
+        depth,
+    )
+
+
+def _returns_never(target: Use, k: int) -> bool:
+    """Whether iterations of the k-th loop surely write different elements (outer loops equal)."""
+    loops = target.chain
+    relations: list[Relation] = [(r.name, r.name, "=") for r in loops[:k]]
+    relations.append((loops[k].name, loops[k].name, "!="))
+    relations += [(r.name, r.name, "*") for r in loops[k + 1 :]]
+    if proved_apart(target, target, relations):
+        return True
+    return not target.opaque and sets.overlap(target, target, relations) is False
+
+
+def first_touch(accesses: Accesses, target: Use) -> Init:
+    """How a pure update starts: does anything write its elements before it?"""
+    others = [w for w in accesses.writes[target.tensor] if w.statement is not target.statement]
+    variable = accesses.signed.signature.by_name.get(target.tensor)
+    if variable is not None and variable.role != "output":
+        return "continue"  # an error of its own: inputs are not written
+    before = [w for w in others if not _never_before(w, target)]
+    if not before:
+        return "identity"
+    if written_before(target, before):
+        return "continue"
+    if any(w.opaque or w.on_data for w in (*before, target)):
+        return "ambiguous"
+    return "identity" if sets.written_before_first_touch(target, before) is False else "ambiguous"
+
+
+def _never_before(write: Use, target: Use) -> bool:
+    """Whether a write surely never reaches an element before ``target`` does."""
+    n = common_loops(write.chain, target.chain)
+    if write.statement.order > target.statement.order and n == 0:
+        return True
+    if len(write.forms) != len(target.forms):
+        return False
+    names = [ref.name for ref in target.chain[:n]]
+    if write.statement.order > target.statement.order:
+        # only earlier iterations of a common loop come before
+        return all(
+            proved_apart(
+                write,
+                target,
+                [(m, m, "=") for m in names[:k]]
+                + [(names[k], names[k], "<")]
+                + [(m, m, "*") for m in names[k + 1 :]],
+            )
+            for k in range(n)
+        )
+    return proved_apart(write, target, [(m, m, "*") for m in names])
+
+
+def written_before(reader: Use, writes: Sequence[Use]) -> bool | None:
+    """Whether every element that ``reader`` touches is certainly written before.
+
+    ``writes`` are the writes of the tensor that come into question. None: not known.
+    """
+    if reader.bounds.empty:
+        return True
+    certain = [w for w in writes if not w.opaque and not w.on_data]
+    certain = [w for w in certain if len(w.forms) == len(reader.forms)]
+    for write in reversed(certain):
+        if write.statement.order < reader.statement.order:
+            n = common_loops(write.chain, reader.chain)
+            place = region(write, frozenset(ref.name for ref in reader.chain[:n]))
+            if place is not None and covers(place, reader):
+                return True
+    if not certain:
+        return None if writes else False
+    answer = sets.all_written_before(reader, certain)
+    if answer is False and (reader.opaque or reader.on_data or len(certain) < len(writes)):
+        return None
+    return answer
