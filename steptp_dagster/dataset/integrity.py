@@ -1,0 +1,128 @@
+"""What must hold across tables, as queries for rows that break it; none may find a row."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import duckdb
+
+#: Check -> (what it means, query for the rows that break it).
+CHECKS: Final[dict[str, tuple[str, str]]] = {
+    "references": (
+        "Every id that a row names exists.",
+        """
+        select 'step -> source' as reference, step_id as id
+        from transformed_steps anti join source_programs using (source_id)
+        union all select 'step -> parent', step_id
+        from transformed_steps s anti join leir_programs l on l.leir_id = s.parent_leir_id
+        union all select 'step -> result', step_id
+        from transformed_steps s anti join leir_programs l on l.leir_id = s.result_leir_id
+        union all select 'step -> earlier step', s.step_id
+        from transformed_steps s anti join transformed_steps t on t.step_id = s.parent_step_id
+        where s.parent_step_id is not null
+        union all select 'source -> translation', source_id
+        from source_programs anti join translations using (source_id)
+        union all select 'verdict -> step', step_id
+        from gpu_verification anti join transformed_steps using (step_id)
+        union all select 'record -> step', r.record_id
+        from (select record_id, unnest(step_ids) as step_id from filtered_dataset) r
+        anti join transformed_steps using (step_id)
+        """,
+    ),
+    "ids_unique": (
+        "An id names one row.",
+        """
+        select 'leir_id' as id, leir_id from leir_programs group by leir_id having count(*) > 1
+        union all select 'step_id', step_id
+        from transformed_steps group by step_id having count(*) > 1
+        union all select 'record_id', record_id
+        from filtered_dataset group by record_id having count(*) > 1
+        union all select 'step_id, target', step_id
+        from gpu_verification group by step_id, target having count(*) > 1
+        """,
+    ),
+    "no_wrong_pair": (
+        "No record shows a step that was rejected or not verified, or that follows such a step.",
+        """
+        with recursive shown as (
+            select record_id, unnest(step_ids) as step_id from filtered_dataset
+            union
+            select shown.record_id, s.parent_step_id
+            from shown join transformed_steps s using (step_id)
+            where s.parent_step_id is not null
+        )
+        select record_id, step_id from shown anti join (
+            select step_id from gpu_verification group by step_id
+            having bool_and(equal_pass) and bool_and(equality <> 'rejected')
+        ) using (step_id)
+        """,
+    ),
+    "splits_disjoint": (
+        "No family and no program structure stands in two splits.",
+        """
+        select family as tie, count(distinct split) as splits
+        from filtered_dataset group by family having count(distinct split) > 1
+        union all select structural_hash, count(distinct split) from (
+            select split, structural_hash from filtered_dataset
+            union all select r.split, l.structural_hash
+            from (select split, unnest(step_ids) as step_id from filtered_dataset) r
+            join transformed_steps using (step_id)
+            join leir_programs l on l.leir_id = result_leir_id
+        ) group by structural_hash having count(distinct split) > 1
+        """,
+    ),
+    "records_have_lineage": (
+        "Every record leads back to a source program and to the runs that made it.",
+        """
+        select r.record_id from filtered_dataset r anti join (
+            select record_id from record_lineage
+            where source_run is not null and step_run is not null
+              and verdict_run is not null and record_run is not null
+        ) l using (record_id)
+        """,
+    ),
+    "grounding": (
+        "Every claim of every record's reasoning holds in the IR.",
+        """
+        select record_id, mismatches
+        from (select record_id, unnest(step_ids) as step_id from filtered_dataset)
+        join transformed_steps using (step_id) where len(mismatches) > 0
+        """,
+    ),
+    "zoo": (
+        "The verifier was tried on known pairs: it rejects all wrong and accepts all right ones.",
+        """
+        select pair, kind from zoo where wrong = accepted
+        union all select 'none', 'no wrong pair was tried'
+        where not exists (select 1 from zoo where wrong)
+        union all select 'none', 'no right pair was tried'
+        where not exists (select 1 from zoo where not wrong)
+        """,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The outcome of one check: how many rows break it, and the first of them."""
+
+    check: str
+    meaning: str
+    broken: int
+    first: tuple[dict[str, str], ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing breaks it."""
+        return self.broken == 0
+
+
+def integrity(connection: duckdb.DuckDBPyConnection) -> tuple[Finding, ...]:
+    """Run all checks on a loaded warehouse."""
+    findings = []
+    for name, (meaning, query) in CHECKS.items():
+        cursor = connection.execute(query)
+        columns = [d[0] for d in cursor.description or ()]
+        rows = sorted([str(value) for value in row] for row in cursor.fetchall())
+        first = tuple(dict(zip(columns, row, strict=True)) for row in rows[:5])
+        findings.append(Finding(name, meaning, len(rows), first))
+    return tuple(findings)

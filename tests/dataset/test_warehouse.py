@@ -1,0 +1,200 @@
+import os
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from steptp_dagster.dataset import exports
+from steptp_dagster.dataset.card import card
+from steptp_dagster.dataset.config import load as load_profile
+from steptp_dagster.dataset.incremental import Made, Origin, Stage, Unit, update, write_whole
+from steptp_dagster.dataset.integrity import CHECKS
+from steptp_dagster.dataset.schemas import FILTERED_DATASET, STATISTICS, Row
+from steptp_dagster.dataset.selection import Filtered, filtered
+from steptp_dagster.dataset.statistics import by, statistics, total
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.warehouse import NoWarehouse, connect, load
+from tests.support.rows import all_rows, fill, frames, key, tables
+
+PROGRAMS = ("all",)
+
+
+def prepare(root: Path, rows: dict[str, list[Row]], made: Filtered | None = None) -> Store:
+    """Stage files of everything, records and statistics included."""
+    store = Store(root)
+    fill(store, rows)
+    made = made or filtered(tables(rows), load_profile("tiny"))
+    stage = Stage("records", {"filtered_dataset": FILTERED_DATASET}, {})
+    units = [Unit(row["unit"], row) for row in made.rows]
+    update(
+        store,
+        stage,
+        "all",
+        units,
+        lambda missing: (
+            Made(
+                u,
+                {"filtered_dataset": [{k: v for k, v in u.payload.items() if k != "unit"}]},
+                0.0,
+            )
+            for u in missing
+        ),
+        origin=Origin("run-1", "v1"),
+    )
+    records = store.read(FILTERED_DATASET, "all")
+    counted = statistics(tables(rows), frames(rows)["surveys"], records, made.excluded)
+    write_whole(store, STATISTICS, counted, "x")
+    return store
+
+
+def broken(findings: tuple[object, ...]) -> set[str]:
+    return {f.check for f in findings if not f.holds}  # type: ignore[attr-defined]
+
+
+def test_a_sound_data_set_is_loaded_once(tmp_path: Path) -> None:
+    store, path = prepare(tmp_path, all_rows()), tmp_path / "w.duckdb"
+    first = load(store, (), path)
+    assert broken(first.findings) == set()
+    assert first.built
+    assert first.rows["transformed_steps"] == 18
+    assert first.rows["filtered_dataset"] == 18
+    os.utime(path, (1, 1))
+    again = load(store, (), path)
+    assert not again.built
+    assert again.rows == first.rows
+    assert path.stat().st_mtime == 1
+
+
+def test_every_check_is_run(tmp_path: Path) -> None:
+    findings = load(prepare(tmp_path, all_rows()), (), tmp_path / "w.duckdb").findings
+    assert [f.check for f in findings] == list(CHECKS)
+
+
+def defect(name: str) -> tuple[dict[str, list[Row]], Filtered | None]:
+    """Rows with one thing wrong."""
+    rows = all_rows()
+    profile = load_profile("tiny")
+    made = filtered(tables(rows), profile)
+    match name:
+        case "references":
+            rows["leir_programs"].pop()
+        case "no_wrong_pair":
+            rows["gpu_verification"][0].update(equal_pass=False, equality="rejected")
+        case "splits_disjoint":
+            other = next(r for r in made.rows if r["split"] != "train")
+            other["split"] = "train"
+        case "records_have_lineage":
+            rows["source_programs"][0]["source_id"] = key("lost")
+        case "grounding":
+            rows["transformed_steps"][4]["mismatches"] = ["a claim"]
+        case "zoo":
+            rows["zoo"][0]["accepted"] = True
+        case "ids_unique":
+            rows["gpu_verification"].append(
+                {**rows["gpu_verification"][0], "unit": key("another unit")}
+            )
+    return rows, made
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_defect_is_found_and_keeps_the_old_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "w.duckdb"
+    load(prepare(tmp_path / "good", all_rows()), (), path)
+    before = path.read_bytes()
+    rows, made = defect(name)
+    loaded = load(prepare(tmp_path / "bad", rows, made), (), path)
+    assert name in broken(loaded.findings)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad", "good", "w.duckdb"]
+
+
+def test_an_open_reader_does_not_block_the_loader(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    load(prepare(tmp_path / "a", all_rows()), (), path)
+    with connect(path) as reader:
+        load(prepare(tmp_path / "b", all_rows(wrong=1)), (), path)
+        row = reader.execute("select count(*) from gpu_verification where equal_pass").fetchone()
+    assert row == (18,)
+    with connect(path) as reader:
+        row = reader.execute("select count(*) from gpu_verification where equal_pass").fetchone()
+    assert row == (17,)
+
+
+def test_readers_cannot_write(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    load(prepare(tmp_path, all_rows()), (), path)
+    with connect(path) as reader, pytest.raises(duckdb.Error, match="read-only"):
+        reader.execute("delete from zoo")
+
+
+def test_no_warehouse_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NoWarehouse, match="run `steptp build` first"), connect(tmp_path / "w"):
+        pass
+
+
+def test_views_answer_without_joins(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    load(prepare(tmp_path, all_rows()), (), path)
+    with connect(path) as reader:
+        runs = reader.execute("select distinct step_run from record_lineage").fetchall()
+        refused = reader.execute("select sum(count) from refusals").fetchone()
+        steps = reader.execute("select count(*) from step_overview").fetchone()
+    assert runs == [("run-1",)]
+    assert refused == (12,)
+    assert steps == (18,)
+
+
+def test_statistics_count_what_is_there() -> None:
+    rows = all_rows(wrong=2)
+    made = filtered(tables(rows), load_profile("tiny"))
+    frame = pl.DataFrame(list(made.rows)) if made.rows else pl.DataFrame()
+    counted = statistics(tables(rows), frames(rows)["surveys"], frame, made.excluded)
+    assert STATISTICS.validate(counted, lazy=True).height == counted.height
+    assert {m: total(counted, m) for m in ("sources", "sites", "refused", "steps")} == {
+        "sources": 3,
+        "sites": 30,
+        "refused": 12,
+        "steps": 18,
+    }
+    assert total(counted, "accepted") + total(counted, "rejected") == total(counted, "verified")
+    assert by(counted, "rejected", "reason") == {"values-differ": 2}
+    assert by(counted, "excluded", "reason") == {"earlier-step-excluded": 1, "rejected": 2}
+    assert total(counted, "records") == 15
+
+
+def test_exports_are_complete_and_equal_for_equal_tables(tmp_path: Path) -> None:
+    made = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.duckdb"
+        load(prepare(tmp_path / name, all_rows()), (), path)
+        with connect(path) as reader:
+            frame = exports.table(reader, "filtered_dataset")
+            text = card(load_profile("tiny"), exports.table(reader, "statistics"), frame)
+            folder, written = exports.write(reader, tmp_path / f"export-{name}", text)
+            assert written
+            assert exports.write(reader, folder, text) == (folder, False)
+        made.append(exports.files(folder))
+    assert made[0] == made[1]
+    assert {"README.md", "train.jsonl", "validation.jsonl", "test.jsonl"} < made[0].keys()
+    lines = [pl.read_ndjson(folder / f"{s}.jsonl").height for s in ("train", "validation", "test")]
+    assert sum(lines) == 18
+    assert exports.damaged(folder) == []
+    (folder / "train.jsonl").write_text("")
+    assert exports.damaged(folder) == ["train.jsonl"]
+
+
+def test_the_card_names_every_file_that_it_lies_beside(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    load(prepare(tmp_path / "s", all_rows()), (), path)
+    with connect(path) as reader:
+        frame = exports.table(reader, "filtered_dataset")
+        text = card(load_profile("tiny"), exports.table(reader, "statistics"), frame)
+        folder, _ = exports.write(reader, tmp_path / "export", text)
+    named = {
+        word
+        for line in text.splitlines()
+        if line.startswith("- `")
+        for word in [line.split("`")[1]]
+    }
+    assert named == {*exports.files(folder), "manifest.json"} - {"README.md"}
