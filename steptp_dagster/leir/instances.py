@@ -180,7 +180,7 @@ def _evaluate(expr: Expr, values: Mapping[str, NDArray[np.int64]]) -> Any:  # no
             return values[expr.name]
         case Unary():
             return -_evaluate(expr.operand, values)
-        case Binary(op="&" | "|" as op):
+        case Binary(op=op) if op in ("&", "|"):
             left, right = _evaluate(expr.left, values), _evaluate(expr.right, values)
             return (left & right) if op == "&" else (left | right)
         case Binary():
@@ -247,7 +247,7 @@ def _isl_text(expr: Expr) -> str:
             return f"floor({_isl_text(expr.left)}/{_isl_text(expr.right)})"
         case Binary(op="%"):
             return f"({_isl_text(expr.left)} mod {_isl_text(expr.right)})"
-        case Binary(op="&" | "|" as op):
+        case Binary(op=op) if op in ("&", "|"):
             word = "and" if op == "&" else "or"
             return f"({_isl_text(expr.left)} {word} {_isl_text(expr.right)})"
         case Binary():
