@@ -1,13 +1,13 @@
 """Where implicitly initialised updates get their identity.
 
 An update whose every location is fresh starts from the identity of its operator. The lowering
-writes the identities in a nest of their own, just before the outermost loop that may bring the
-update back to a location; loops whose index is a whole subscript of the target cannot.
+writes the identities in a nest of their own, just before the outermost loop that brings the update
+back to an element (``updates.Update.init_depth``).
 """
 
 from dataclasses import dataclass
 
-from steptp_dagster.leir.ast import Equation, Index, Loop, Program
+from steptp_dagster.leir.ast import Equation, Program
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Update, classify
@@ -16,7 +16,6 @@ from steptp_dagster.lowering.private import (
     Placed,
     PlacedEquation,
     instance_axes,
-    launch_depth,
     placed_equations,
 )
 from steptp_dagster.lowering.unlowerable import Unlowerable
@@ -57,41 +56,29 @@ def initialisations(signed: SignedProgram) -> dict[Before, list[Initialisation]]
     found: dict[Before, list[Initialisation]] = {}
     updates = classify(signed)
     for position, nest in enumerate(signed.program.nests):
-        launches = launch_depth(nest)
         for placed in placed_equations(nest, (position,)):
             update = updates[placed.path]
             if update.init == "identity":
-                where, initialisation = _placed(signed.program, placed, update, launches)
+                where, initialisation = _placed(signed.program, placed, update)
                 found.setdefault(where, []).append(initialisation)
     return found
 
 
 def _placed(
-    program: Program, placed: PlacedEquation, update: Update, launches: int
+    program: Program, placed: PlacedEquation, update: Update
 ) -> tuple[Before, Initialisation]:
-    target = placed.equation.target
-    bare = {s.name for s in target.subscripts if isinstance(s, Index)}
-    axes = set(instance_axes(target.scope, placed.loops))
-    private = target.scope != "g"
-
-    def returns(position: int, loop: Loop) -> bool:
-        launched = private and position < launches
-        return not (launched or loop.index in bare or loop.axis in axes)
-
-    first = next(
-        (i for i, (_, _, loop) in enumerate(placed.loops) if returns(i, loop)), len(placed.loops)
-    )
-    needed = _names(placed.equation)
-    inner = tuple(p for p in placed.loops[first:] if p[2].index in needed or p[2].axis in axes)
-    where = (placed.path, 0) if first == len(placed.loops) else placed.loops[first][:2]
-    if first < len(placed.loops):
-        _refuse_moving_targets(program, placed, where)
     if update.op is None:
         raise TypeError("an update without an operator has no identity")
-    initialisation = Initialisation(
-        placed.equation, placed.loops[:first], inner, identity(update.op, target.dtype)
-    )
-    return where, initialisation
+    target = placed.equation.target
+    axes = set(instance_axes(target.scope, placed.loops))
+    needed = _names(placed.equation)
+    outer, inside = placed.loops[: update.init_depth], placed.loops[update.init_depth :]
+    inner = tuple(p for p in inside if p[2].index in needed or p[2].axis in axes)
+    where = inside[0][:2] if inside else (placed.path, 0)
+    if inside:
+        _refuse_moving_targets(program, placed, where)
+    value = identity(update.op, target.dtype)
+    return where, Initialisation(placed.equation, outer, inner, value)
 
 
 def _names(equation: Equation) -> frozenset[str]:
