@@ -1,0 +1,142 @@
+"""The pieces of streaming softmax: recognising them, and the running maximum and sum.
+
+A maximum ``M=max(M,S)`` followed by ``Z=Z+exp(S-M)`` over the same loop can be computed in one
+pass, by the recurrence (N running maximum, R running sum relative to it)
+
+    N_c = max(N_{c-1}, S_c)
+    R_c = R_{c-1}*exp(N_{c-1}-N_c) + exp(S_c-N_c)
+
+in which a term counts as 0 while its score, or the old maximum, is -inf: otherwise a row that
+starts with -inf would take the difference of two infinities.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Equation,
+    Expr,
+    Index,
+    Inf,
+    Int,
+    Real,
+    Unary,
+)
+from steptp_dagster.leir.walk import iter_expr
+from steptp_dagster.strategies.matching import Renaming, unify
+
+MINUS_INF = Unary("-", Inf())
+ZERO = Int(0)
+
+
+def exp_of_difference(expr: Expr) -> tuple[Expr, Access] | None:
+    """``(S, M)`` for ``exp(S-M)`` with a tensor ``M``, else None."""
+    match expr:
+        case Call("exp", (Binary("-", score, Access() as maximum),)):
+            return score, maximum
+    return None
+
+
+def is_minus_inf(expr: Expr) -> bool:
+    """Whether the expression is the literal ``-inf``."""
+    return expr == MINUS_INF
+
+
+def is_zero(expr: Expr) -> bool:
+    """Whether the expression is a literal zero."""
+    return (isinstance(expr, Int) and expr.value == 0) or (
+        isinstance(expr, Real) and expr.value == 0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """A use of a row's maximum and sum: softmax, log-softmax or logsumexp.
+
+    ``renaming`` maps the indices of the use to those of the maximum.
+    """
+
+    name: str
+    expr: Expr
+    renaming: Renaming
+
+
+def normalisation(
+    value: Expr, score: Expr, maximum: Access, total: Access, shared: Renaming
+) -> Normalisation | None:
+    """The first sub-expression that normalises these scores, pre-order, or None.
+
+    ``score``, ``maximum`` and ``total`` are given in the indices of the maximum; ``shared`` maps
+    the indices of loops that both places stand under.
+    """
+    templates = tuple(_templates(score, maximum, total))
+    for expr in iter_expr(value):
+        for name, template in templates:
+            renaming = unify(template, expr, shared)
+            if renaming is not None:
+                return Normalisation(name, expr, renaming)
+    return None
+
+
+def _templates(score: Expr, maximum: Access, total: Access) -> Iterator[tuple[str, Expr]]:
+    shifted = Binary("-", score, maximum)
+    log = Call("log", (total,))
+    yield "softmax", Binary("/", Call("exp", (shifted,)), total)
+    yield "log_softmax", Binary("-", shifted, log)
+    yield "log_softmax", Binary("-", score, Binary("+", maximum, log))
+    yield "log_softmax", Binary("-", score, Binary("+", log, maximum))
+    yield "logsumexp", Binary("+", maximum, log)
+    yield "logsumexp", Binary("+", log, maximum)
+
+
+def _when(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    return Call("if_then_else", (condition, yes, no))
+
+
+def _equal(a: Expr, b: Expr) -> Expr:
+    return Compare((a, b), ("==",))
+
+
+def rescaled(total: Expr, old: Expr, new: Expr) -> Expr:
+    """The old running sum relative to the new maximum; 0 while the old one is -inf."""
+    factor = Call("exp", (Binary("-", old, new),))
+    return _when(_equal(old, MINUS_INF), ZERO, Binary("*", total, factor))
+
+
+def term(score: Expr, new: Expr) -> Expr:
+    """``exp(S-N)``, and 0 where the score is -inf."""
+    return _when(_equal(score, MINUS_INF), ZERO, Call("exp", (Binary("-", score, new),)))
+
+
+def history_equations(
+    score: Expr, maximum: Access, total: Access, loop: str, start: int
+) -> tuple[Equation, Equation]:
+    """The recurrence with one element per step; both arrays have the loop's index last."""
+    here = Index(loop)
+    before = Binary("-", here, Int(1))
+    first = Compare((before, Int(start)), ("<",))
+    n, n_before = indexed(maximum, here), indexed(maximum, before)
+    r, r_before = indexed(total, here), indexed(total, before)
+    running_max = Call("max", (_when(first, MINUS_INF, n_before), score))
+    kept = _when(first, ZERO, rescaled(r_before, n_before, n))
+    return Equation(n, running_max), Equation(r, Binary("+", kept, term(score, n)))
+
+
+def rolling_equations(
+    score: Expr, maximum: Access, new: Access, total: Access
+) -> tuple[Equation, Equation, Equation]:
+    """The recurrence on state that each step overwrites; ``new`` is the next maximum."""
+    return (
+        Equation(new, Call("max", (maximum, score))),
+        Equation(total, Binary("+", rescaled(total, maximum, new), term(score, new))),
+        Equation(maximum, new),
+    )
+
+
+def indexed(tensor: Access, last: Expr) -> Access:
+    """The access with one more subscript at the end."""
+    return Access(tensor.name, tensor.dtype, tensor.scope, (*tensor.subscripts, last))
