@@ -107,6 +107,8 @@ def validated(table: pa.DataFrameSchema, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 Compute = Callable[[Sequence[Unit]], Iterable[Made]]
+#: More units, wanted because of the rows (by folder) of all units wanted so far.
+Grow = Callable[[Mapping[str, pl.DataFrame]], Sequence[Unit]]
 
 
 def update(
@@ -117,36 +119,43 @@ def update(
     compute: Compute,
     *,
     origin: Origin,
+    grow: Sequence[Grow] = (),
     batch: int = 16,
 ) -> Report:
     """Bring one program's partition of a stage to the wanted units.
 
-    ``compute`` takes the missing units and yields them done, in their order. Raises PartitionBusy,
-    BadRows, and whatever ``compute`` raises; batches written until then are kept.
+    ``compute`` takes the missing units and yields them done, in their order; then each of
+    ``grow`` in turn may want more. Raises PartitionBusy, BadRows, and whatever ``compute``
+    raises; batches written until then are kept.
     """
     with store.locked(stage.name, program):
         every = {**stage.tables, **stage.journals}
-        old = {name: _everything(store, name, table, program) for name, table in every.items()}
+        rows = {name: _everything(store, name, table, program) for name, table in every.items()}
         first = next(iter(stage.tables))
-        done = set(old[first]["unit"].to_list())
-        missing = [unit for unit in wanted if unit.key not in done]
+        there = set(rows[first]["unit"].to_list())
         number = max((_number(p.stem) for p in store.batches(first, program)), default=0)
-        fresh: list[dict[str, pl.DataFrame]] = []
-        for made in _batched(compute(missing), batch) if missing else ():
-            number += 1
-            frames = _frames(stage, program, made, origin)
-            for name in [n for n in every if n != first] + [first]:
-                path = store.part(name, program).with_name(f"batch-{number:05d}.parquet")
-                write_aside(path, frames[name])
-            fresh.append(frames)
-        _finish(store, stage, program, wanted, old, fresh)
-        keys = {unit.key for unit in wanted}
-        rows = {name: store.read(table, program, name).height for name, table in every.items()}
+        units: dict[str, Unit] = {}
+        new = 0
+        for more in (lambda _: wanted, *grow):
+            keys = sorted(units)
+            own = {n: rows[n].filter(pl.col("unit").is_in(keys)) for n in stage.tables}
+            found = {unit.key: unit for unit in more(own) if unit.key not in units}
+            units |= found
+            missing = [unit for key, unit in found.items() if key not in there]
+            new += len(missing)
+            for made in _batched(compute(missing), batch) if missing else ():
+                number += 1
+                frames = _frames(stage, program, made, origin)
+                for name in [*(n for n in every if n != first), first]:
+                    path = store.part(name, program).with_name(f"batch-{number:05d}.parquet")
+                    write_aside(path, frames[name])
+                    rows[name] = pl.concat([rows[name], frames[name]])
+        final = _finish(store, stage, program, sorted(units), rows)
         return Report(
-            new=len(missing),
-            kept=len(wanted) - len(missing),
-            dropped=len(done - keys),
-            rows={name: rows[name] for name in stage.tables},
+            new=new,
+            kept=len(units) - new,
+            dropped=len(there - units.keys()),
+            rows={name: final[name] for name in stage.tables},
         )
 
 
@@ -197,28 +206,32 @@ def _frames(
 
 
 def _finish(
-    store: Store,
-    stage: Stage,
-    program: str,
-    wanted: Sequence[Unit],
-    old: Mapping[str, pl.DataFrame],
-    fresh: Sequence[Mapping[str, pl.DataFrame]],
-) -> None:
+    store: Store, stage: Stage, program: str, keys: Sequence[str], rows: Mapping[str, pl.DataFrame]
+) -> dict[str, int]:
     """Write the finished files, sorted, where they changed; then remove the batches."""
-    keys = sorted({unit.key for unit in wanted})
     every = {**stage.tables, **stage.journals}
     first = next(iter(stage.tables))
-    for name in [n for n in every if n != first] + [first]:
-        table = every[name]
-        rows = pl.concat([old[name], *(frames[name] for frames in fresh)])
-        rows = rows.filter(pl.col("unit").is_in(keys))
-        rows = rows.sort(stage.order.get(name, ("unit",)), maintain_order=True)
-        path = store.part(name, program)
-        if not path.exists() or not read_or_empty(table, path).equals(rows):
-            write_aside(path, validated(table, rows))
+    heights = {}
+    for name in [*(n for n in every if n != first), first]:
+        wanted = rows[name].filter(pl.col("unit").is_in(keys))
+        ordered = wanted.sort(stage.order.get(name, ("unit",)), maintain_order=True)
+        write_changed(store, every[name], program, ordered, name)
+        heights[name] = ordered.height
     for name in every:
         for path in store.batches(name, program):
             path.unlink()
+    return heights
+
+
+def write_changed(
+    store: Store, table: pa.DataFrameSchema, program: str, rows: pl.DataFrame, name: str = ""
+) -> bool:
+    """Write finished rows, if they differ from those that are there; whether they did."""
+    path = store.part(name or str(table.name), program)
+    if path.exists() and read_or_empty(table, path).equals(rows):
+        return False
+    write_aside(path, validated(table, rows))
+    return True
 
 
 def _batched(made: Iterable[Made], size: int) -> Iterator[list[Made]]:

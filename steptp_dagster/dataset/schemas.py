@@ -170,6 +170,11 @@ GPU_VERIFICATION = _table(
         "unit": _id(_UNIT),
     },
 )
+VERDICTS = _table(
+    "verdicts",
+    "One row per pair of programs and target: what ``gpu_verification`` says of each step.",
+    {name: column for name, column in GPU_VERIFICATION.columns.items() if name != "step_id"},
+)
 FILTERED_DATASET = _table(
     "filtered_dataset",
     "One row per record kept for training or evaluation.",

@@ -5,20 +5,22 @@ one of their files does, so nobody has to remember to raise a number; rows that 
 keep their ids, and nothing after them is computed again.
 """
 
+import inspect
 from functools import cache
 from hashlib import blake2b
 from importlib import metadata
 from pathlib import Path
 
 from steptp_dagster.dataset.ids import digest
+from steptp_dagster.strategies.registry import strategies
 
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Stage -> what of the library decides its rows (folders recursively, single files by name).
 GROUPS: dict[str, tuple[str, ...]] = {
     "sources": ("sources", "dataset/stages/sources.py"),
-    "leir": ("leir", "sources", "translate", "dataset/stages/leir.py"),
-    "steps": ("leir", "strategies", "reasoning", "dataset/stages/steps.py"),
+    "leir": ("leir", "sources", "translate", "dataset/programs.py", "dataset/stages/leir.py"),
+    "steps": ("leir", "reasoning", "dataset/programs.py", "dataset/stages/steps.py"),
     "verdicts": ("leir", "lowering", "verify", "dataset/stages/verdicts.py"),
     "records": ("dataset", "leir"),
 }
@@ -58,3 +60,18 @@ def code_version(stage: str) -> str:
     """The version of everything that decides a stage's rows, 32 hexadecimal digits."""
     packages = [[name, package_version(name)] for name in PACKAGES[stage]]
     return digest("code", stage, files_digest(GROUPS[stage]), packages)
+
+
+@cache
+def strategy_version(name: str) -> str:
+    """The version of everything that decides one strategy's steps.
+
+    Of the strategies' folder it covers all but the files that define *other* strategies, so a
+    change of one strategy concerns its own steps only, a change of a shared helper all of them.
+    """
+    known = strategies()
+    homes = {other: Path(inspect.getfile(type(s))).resolve() for other, s in known.items()}
+    others = {home for other, home in homes.items() if other != name} - {homes[name]}
+    shared = [f for f in _files(ROOT / "strategies") if f.resolve() not in others]
+    paths = tuple(sorted(str(f.relative_to(ROOT)) for f in shared))
+    return digest("strategy", name, known[name].version, files_digest(paths), code_version("steps"))
