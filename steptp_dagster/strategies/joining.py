@@ -11,6 +11,7 @@ from steptp_dagster.leir.walk import (
     fresh_indices,
     index_names,
     loops_around,
+    map_expr,
     map_program,
     nests_in,
     replace_at,
@@ -159,7 +160,7 @@ def in_local_memory(program: Program, names: tuple[str, ...]) -> Program:
             return replace(node, scope="l")
         return node
 
-    return map_program(program, visit)
+    return map_program(program, lambda expr: map_expr(expr, visit))
 
 
 def in_registers(program: Program, path: Path, names: tuple[str, ...]) -> Program | None:
@@ -193,4 +194,4 @@ def in_registers(program: Program, path: Path, names: tuple[str, ...]) -> Progra
         kept = tuple(s for d, s in enumerate(node.subscripts) if d not in dims)
         return replace(node, scope="l", subscripts=kept)
 
-    return map_program(program, visit)
+    return map_program(program, lambda expr: map_expr(expr, visit))

@@ -8,8 +8,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from steptp_dagster.strategies.base import Strategy
+from steptp_dagster.strategies.graph.compute_inline import ComputeInline
+from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
+from steptp_dagster.strategies.operator.loop_split import LoopSplit
+from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
 
-_ALL: Final[tuple[type[Strategy], ...]] = ()
+_ALL: Final[tuple[type[Strategy], ...]] = (
+    ComputeInline,
+    OperatorFusion,
+    LoopSplit,
+    ReductionFactorization,
+)
 
 
 def strategies() -> Mapping[str, Strategy]:

@@ -53,6 +53,12 @@ _RULES: Final = (
         " results combine to the very same value",
     ),
     Rule(
+        "wrapping-associativity",
+        "exact",
+        "integer sums and products wrap around, which leaves them associative and commutative, so"
+        " the partial results combine to the very same value",
+    ),
+    Rule(
         "associativity-up-to-rounding",
         "reassociated",
         "the operation is associative over the reals, so partial results combine to the same"

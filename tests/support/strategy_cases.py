@@ -24,7 +24,6 @@ the file of a strategy with every ``after`` filled in anew, for review before it
 
 import re
 import sys
-import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,7 +54,7 @@ class Case:
 
 def cases_of(name: str) -> list[Case]:
     """The docstring example and the fixture cases of a strategy."""
-    doc = textwrap.dedent("    " + (type(strategy(name)).__doc__ or ""))
+    doc = type(strategy(name)).__doc__ or ""
     example = read_cases(name, doc)
     if not example:
         raise ValueError(f"{name}: no example in the class docstring")
@@ -69,7 +68,7 @@ def all_cases() -> list[Case]:
 
 def read_cases(strategy_name: str, text: str) -> list[Case]:
     """Read the cases of a text. Raises ValueError where a case is malformed."""
-    chunks = re.split(r"^=== *(.*)$", textwrap.dedent(text), flags=re.MULTILINE)[1:]
+    chunks = re.split(r"^ *=== *(.*)$", text, flags=re.MULTILINE)[1:]
     return [
         _read_case(strategy_name, name.strip(), body)
         for name, body in zip(chunks[::2], chunks[1::2], strict=True)
