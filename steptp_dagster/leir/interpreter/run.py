@@ -215,6 +215,7 @@ class _NestCompiler:
         """Execute the nest."""
         action = self._statement(self.nest, self.path, (), ())
         depth = max(len(located.loops) for located in equations_in(self.nest))
+        self.machine.memory.by_block.clear()
         self.machine.memory.env[:] = [0] * depth
         action(self.machine.memory.env)
 
