@@ -22,7 +22,8 @@ def excerpt(text: str, offset: int, width: int = _WINDOW) -> str:
     """Two lines: a window of at most ``width`` characters around ``offset``, and a caret below.
 
     Programs often are one line of thousands of characters, so the line is cut on both sides,
-    with ``...`` where something was left out. Unprintable characters show as ``?``.
+    with ``...`` where something was left out. White space shows as blanks, unprintable
+    characters as ``?``.
     """
     start = text.rfind("\n", 0, offset) + 1
     end = text.find("\n", offset)
@@ -30,7 +31,9 @@ def excerpt(text: str, offset: int, width: int = _WINDOW) -> str:
     column = offset - start
     low = max(0, min(column - width // 2, len(line) - width))
     high = min(len(line), low + width)
-    shown = "".join(c if c.isprintable() else "?" for c in line[low:high].rstrip("\r"))
+    shown = "".join(
+        c if c.isprintable() else " " if c.isspace() else "?" for c in line[low:high].rstrip()
+    )
     head = "..." if low else ""
     tail = "..." if high < len(line) else ""
     return f"{head}{shown}{tail}\n{' ' * (len(head) + column - low)}^"
