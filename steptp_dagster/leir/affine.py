@@ -239,7 +239,7 @@ def _divide(form: Form, divisor: int, bounds: Bounds) -> tuple[Form, Form]:
             continue
         fine = Form(rest.const % factor, tuple((a, k) for a, k in rest.terms if k % factor))
         low, high = bounds.interval(fine)
-        if 0 <= low and high < factor:
+        if low >= 0 and high < factor:
             coarse = Form(
                 rest.const // factor,
                 tuple((a, k // factor) for a, k in rest.terms if k % factor == 0),

@@ -5,9 +5,11 @@ from functools import cached_property
 from typing import ClassVar, Final
 
 from steptp_dagster.leir.accesses import Accesses
+from steptp_dagster.leir.dependence import Dependences
 from steptp_dagster.leir.shapes import Shape, shapes_of
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Update, classify_all
+from steptp_dagster.leir.violation import Violation
 from steptp_dagster.leir.walk import Path
 
 _KEPT: Final = 64
@@ -49,3 +51,15 @@ class Analysis:
     def updates(self) -> dict[Path, Update]:
         """What every equation does to its target."""
         return classify_all(self.accesses)
+
+    @cached_property
+    def dependences(self) -> Dependences:
+        """Dependence services."""
+        return Dependences(self.accesses, self.updates)
+
+    @cached_property
+    def violations(self) -> tuple[Violation, ...]:
+        """All broken rules of validity."""
+        from steptp_dagster.leir.validity import violations_of
+
+        return violations_of(self)

@@ -31,7 +31,7 @@ _Equation = tuple[int, dict[_Key, int]]
 _ROUNDS = 6
 
 
-class _Contradiction(Exception):  # noqa: N818
+class _Contradiction(Exception):
     """The equations have no solution."""
 
 

@@ -8,9 +8,11 @@ shape. Everything else is left to isl (``sets.py``).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from steptp_dagster.leir.accesses import Use
 from steptp_dagster.leir.affine import (
+    Atom,
     Bounds,
     FloorDiv,
     Form,
@@ -76,7 +78,7 @@ class Digits:
             chain = sorted(found - {1})
             extent = high + 1
             steps = [*chain, extent]
-            if low != 0 or any(b % a for a, b in zip(steps, steps[1:], strict=False)):
+            if low != 0 or any(b % a for a, b in pairwise(steps)):
                 self.valid = False
                 return
             self._cuts[name] = [c for c in chain if c < extent]
@@ -256,7 +258,8 @@ def _region(
 
 def _split(form: Form, fixed: frozenset[str]) -> tuple[Form, Form] | None:
     """The part over fixed indices and the rest; None where a division mixes them."""
-    still, moving = [], []
+    still: list[tuple[Atom, int]] = []
+    moving: list[tuple[Atom, int]] = []
     for atom, k in form.terms:
         if isinstance(atom, str):
             (still if atom in fixed else moving).append((atom, k))

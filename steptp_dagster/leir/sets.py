@@ -176,13 +176,12 @@ def leaves_interval(use: Use, form: Form, low: int, high: int) -> bool | None:
     return found if isinstance(found, bool) else None
 
 
-def earlier(reader: Point, writer: Point, *, first: str = "j", text_first: bool) -> str:
-    """isl text: the writer's instance runs before the reader's.
+def _earlier(reader: Point, writer: Point, *, text_first: bool) -> str:
+    """The condition, as isl text, that the writer's instance runs before the reader's.
 
     ``text_first``: the writer's statement stands before the reader's, so that it runs first where
     all common loops agree.
     """
-    del first
     n = common_loops(reader.use.chain, writer.use.chain)
     names = [ref.name for ref in reader.use.chain[:n]]
     options = []
@@ -208,7 +207,7 @@ def all_written_before(reader: Use, writers: Iterable[Use]) -> bool | None:
         text_first = writer.statement.order < reader.statement.order
         conditions = (
             f"{other.domain} and {_same_place(point, other)} and "
-            f"({earlier(point, other, text_first=text_first)})"
+            f"({_earlier(point, other, text_first=text_first)})"
         )
         found.append(f"{point.domain} and (exists {','.join(other.own)} : {conditions})")
 
@@ -234,12 +233,12 @@ def written_before_first_touch(update: Use, others: Iterable[Use]) -> bool | Non
             variables = ",".join((*point.own, *writer.own))
             pair = (
                 f"{point.domain} and {writer.domain} and {_same_place(point, writer)} and "
-                f"({earlier(point, writer, text_first=text_first)})"
+                f"({_earlier(point, writer, text_first=text_first)})"
             )
             touched = (
                 f"exists {','.join(again.own)} : {again.domain} and "
                 f"{_same_place(again, writer)} and "
-                f"({earlier(writer, again, text_first=not text_first)})"
+                f"({_earlier(writer, again, text_first=not text_first)})"
             )
             pairs = isl.Set(f"{{ [{variables}] : {pair} }}", ctx)
             later = isl.Set(f"{{ [{variables}] : {writer.domain} and ({touched}) }}", ctx)

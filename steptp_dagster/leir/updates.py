@@ -31,7 +31,7 @@ class Update:
     For a pure update (``kind == "update"``): ``op`` and ``operand`` say that the equation means
     ``X op operand`` (``X - operand`` where ``subtract``), up to the order in which a chain is
     evaluated; ``init`` is how it starts. ``ambiguous`` means that some elements may have been
-    written before and some not: an error.
+    written before and some not: an error, proved where ``decided``.
 
     ``reduction_loops`` are the enclosing loops, outermost first, that the target's subscript (with
     the launch, block and thread of an ``l`` or ``s`` tensor) does not use. ``repeating_loops`` also
@@ -46,6 +46,7 @@ class Update:
     operand: Expr | None = None
     subtract: bool = False
     init: Init | None = None
+    decided: bool = True
     reduction_loops: tuple[str, ...] = ()
     repeating_loops: tuple[str, ...] = ()
     init_depth: int = 0
@@ -155,12 +156,14 @@ def _classified(accesses: Accesses, statement: Statement) -> Update:
     )
     names = [ref.name for ref in statement.chain]
     depth = min((names.index(n) for n in repeating), default=len(names))
+    init, decided = first_touch(accesses, target)
     return Update(
         "update",
         pure.op,
         pure.operand,
         pure.subtract,
-        first_touch(accesses, target),
+        init,
+        decided,
         unused,
         repeating,
         depth,
@@ -178,20 +181,24 @@ def _returns_never(target: Use, k: int) -> bool:
     return not target.opaque and sets.overlap(target, target, relations) is False
 
 
-def first_touch(accesses: Accesses, target: Use) -> Init:
-    """How a pure update starts: does anything write its elements before it?"""
+def first_touch(accesses: Accesses, target: Use) -> tuple[Init, bool]:
+    """How a pure update starts, and whether that is proved: who writes its elements before it?"""
     others = [w for w in accesses.writes[target.tensor] if w.statement is not target.statement]
     variable = accesses.signed.signature.by_name.get(target.tensor)
     if variable is not None and variable.role != "output":
-        return "continue"  # an error of its own: inputs are not written
+        return "continue", True  # an error of its own: inputs are not written
     before = [w for w in others if not _never_before(w, target)]
     if not before:
-        return "identity"
-    if written_before(target, before):
-        return "continue"
-    if any(w.opaque or w.on_data for w in (*before, target)):
-        return "ambiguous"
-    return "identity" if sets.written_before_first_touch(target, before) is False else "ambiguous"
+        return "identity", True
+    continues = written_before(target, before)
+    if continues:
+        return "continue", True
+    if any(w.opaque or w.on_data or len(w.forms) != len(target.forms) for w in (*before, target)):
+        return "ambiguous", False
+    started = sets.written_before_first_touch(target, before)
+    if started is False:
+        return "identity", True
+    return "ambiguous", started is True and continues is False
 
 
 def _never_before(write: Use, target: Use) -> bool:
