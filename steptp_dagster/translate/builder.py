@@ -178,7 +178,12 @@ class Builder:
         """The program under its final names, and the final name of each provisional one."""
         program = Program(tuple(self.nests))
         for name, (low, high) in self.ranges.items():
-            self.variables[name] = replace(self.variables[name], low=low, high=high)
+            known = self.variables[name]
+            self.variables[name] = replace(
+                known,
+                low=low if known.low is None else max(low, int(known.low)),
+                high=high if known.high is None else min(high, int(known.high)),
+            )
         used = tensor_names(program)
         by_role: dict[str, list[Variable]] = {"input": [], "output": [], "const": [], "param": []}
         for variable in self.variables.values():

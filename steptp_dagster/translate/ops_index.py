@@ -64,9 +64,7 @@ def index_(op: Call, x: Value, indices: list[Value | None]) -> Value:
     """Positions of the first dimension by one index tensor (not negative)."""
     first, *others = indices
     if first is None or any(i is not None for i in others):
-        raise Unsupported(
-            "indices", "indexing beyond the first dimension; index_select does"
-        )
+        raise Unsupported("indices", "indexing beyond the first dimension; index_select does")
     index = picker(op, first, x.shape[0])
     rank = index.rank
 

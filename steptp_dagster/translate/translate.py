@@ -95,20 +95,26 @@ class _Refused(Exception):
 
 
 def translate(
-    module: nn.Module, inputs: tuple[torch.Tensor, ...], *, source: str = ""
+    module: nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    *,
+    source: str = "",
+    ranges: Mapping[str, tuple[int | float, int | float]] | None = None,
 ) -> Translation | TranslationRefusal:
     """Translate ``module`` as it computes on inputs of these shapes and dtypes.
 
     The module is exported in the mode (training or evaluation) it is in. Parameters become
     ``param`` variables without values; buffers and tensors written in the code become ``const``
-    variables with theirs. An operator without translation is refused by name; nothing is skipped.
+    variables with theirs. ``ranges`` bounds the values of inputs (by their name in ``forward``,
+    both ends inclusive); integer inputs that serve as subscripts are bounded anyway. An operator
+    without translation is refused by name; nothing is skipped.
     """
     try:
         exported = export(module, inputs)
     except Exception as error:  # noqa: BLE001 - torch.export raises user and own errors of any type
         return TranslationRefusal("torch.export", "", _first_lines(error), _raised_at(error))
     try:
-        return _Walk(exported, source).run()
+        return _Walk(exported, source, ranges or {}).run()
     except _Refused as refused:
         return refused.refusal
 
@@ -126,7 +132,13 @@ def _raised_at(error: Exception) -> str:
 class _Walk:
     """One walk over an exported graph."""
 
-    def __init__(self, exported: ExportedProgram, source: str) -> None:
+    def __init__(
+        self,
+        exported: ExportedProgram,
+        source: str,
+        ranges: Mapping[str, tuple[int | float, int | float]],
+    ) -> None:
+        self.ranges = ranges
         self.exported = exported
         self.source = source
         self.builder = Builder()
@@ -163,9 +175,10 @@ class _Walk:
         make: Callable[[str], Variable]
         if kind in (InputKind.USER_INPUT, InputKind.PARAMETER):
             role: Role = "input" if kind == InputKind.USER_INPUT else "param"
+            low, high = self.ranges.get(argument.name, (None, None))
 
             def make(name: str) -> Variable:
-                return Variable(role, name, dtype, shape)
+                return Variable(role, name, dtype, shape, low, high)
         else:
             values = self.constant(str(target), kind)
 
@@ -218,7 +231,9 @@ class _Walk:
         first = len(self.builder.nests)
         try:
             fakes = _results(node.meta["val"])
-            described = [self.described(f, name, "result") for f in fakes]
+            # only results that are used must be tensors LEIR can hold; `item` looks at those
+            described = [self.described(fakes[0], name, "result")]
+            described += [_loosely(f) for f in fakes[1:]]
             call = Call(
                 self.builder, name, tuple(d[0] for d in described), tuple(d[1] for d in described)
             )
@@ -246,6 +261,7 @@ class _Walk:
             message = f"its result {position} has no translation"
             raise self.refusal(node, str(whole.target), "", message)
         value: Value = results[position]
+        self.described(node.meta["val"], str(whole.target), f"result {position}")
         return value
 
     def arguments(self, node: Node) -> list[Any]:
@@ -280,6 +296,13 @@ class _Walk:
 
     def refusal(self, node: Node, operator: str, argument: str, message: str) -> _Refused:
         return _Refused(TranslationRefusal(operator, argument, message, location(node.stack_trace)))
+
+
+def _loosely(fake: object) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of a result that may not be used; empty where it is no plain tensor."""
+    if not isinstance(fake, torch.Tensor):
+        return (), ""
+    return tuple(int(n) for n in fake.shape), DTYPES.get(fake.dtype, "")
 
 
 def _results(meta: object) -> list[object]:

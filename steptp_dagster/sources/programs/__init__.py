@@ -1,0 +1,1 @@
+"""The programs: ``nn.Module`` classes by family. Only these files import torch."""

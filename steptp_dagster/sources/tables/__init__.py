@@ -1,0 +1,1 @@
+"""The rows of the workload library, one module per family; none imports torch."""
