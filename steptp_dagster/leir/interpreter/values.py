@@ -45,6 +45,8 @@ def narrow_rounding(dtype: str) -> Rounding:
             return value
         _, exponent = math.frexp(value)
         quantum = max(exponent - precision, lowest)
+        if exponent > limit:
+            return math.copysign(math.inf, value)
         rounded = math.ldexp(float(round(math.ldexp(value, -quantum))), quantum)
         if abs(rounded) >= 2.0**limit:
             return math.copysign(math.inf, value)
