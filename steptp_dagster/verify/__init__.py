@@ -1,0 +1,1 @@
+"""Does a candidate program compute what its original computes? Verdicts with evidence."""

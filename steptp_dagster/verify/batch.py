@@ -1,0 +1,45 @@
+"""Judging many pairs in one process: all programs are compiled together."""
+
+from collections.abc import Sequence
+
+from steptp_dagster.leir.limits import check_limits
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.validity import check
+from steptp_dagster.lowering import Unlowerable, compile_programs
+from steptp_dagster.verify import reasons
+from steptp_dagster.verify.budget import too_large
+from steptp_dagster.verify.verdict import InvalidOriginal, Verdict, rejection, verify
+
+Pair = tuple[SignedProgram, SignedProgram]
+
+
+def verify_batch(pairs: Sequence[Pair], *, seed: int = 0, target: str = "llvm") -> list[Verdict]:
+    """A verdict for each pair, in order; the same ones as ``verify`` gives one by one.
+
+    A pair whose original is invalid gets a rejection with reason ``invalid-original``.
+    """
+    _compile_together(pairs)
+    verdicts = []
+    for original, candidate in pairs:
+        try:
+            verdicts.append(verify(original, candidate, seed=seed, target=target))
+        except InvalidOriginal as refused:
+            verdicts.append(rejection(reasons.INVALID_ORIGINAL, str(refused), refused.violations))
+    return verdicts
+
+
+def _compile_together(pairs: Sequence[Pair]) -> None:
+    """Fill the kernel cache. What cannot be compiled is left to ``verify`` to explain."""
+    sound: dict[SignedProgram, None] = {}
+    seen: set[SignedProgram] = set()
+    for program in (p for pair in pairs for p in pair):
+        if program in seen:
+            continue
+        seen.add(program)
+        if not check(program) and not check_limits(program) and not too_large(program):
+            sound[program] = None
+    for precision in ("working", "float64"):
+        try:
+            compile_programs(list(sound), precision)
+        except Unlowerable:
+            continue

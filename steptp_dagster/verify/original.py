@@ -1,0 +1,164 @@
+"""What an original program computes on every input family: the side that candidates share.
+
+The families respect the domain of the original alone. Where it has no value (NaN) on some data
+of a family, the family is used again with positive parameters, then with positive data; a
+variant on which it has no value at all is dropped.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from steptp_dagster.leir.ast import Compare, Expr, Int, Real, Unary
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.walk import accesses_in, equations, expressions, iter_expr
+from steptp_dagster.lowering import Kernel, compile_programs
+from steptp_dagster.verify.compare import Array, difference, is_float
+from steptp_dagster.verify.families import (
+    DOMAINS,
+    FAMILIES,
+    Domain,
+    Family,
+    inputs,
+    thresholds_family,
+)
+
+_KEPT: Final = 4
+#: A relative change of 2^-40 of the data that changes results by more than this is amplified
+#: a million times: the results are noise.
+_AMPLIFIED: Final = 1e-6
+_kept: OrderedDict[tuple[SignedProgram, int, tuple[float, ...]], "Original"] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One variant of a family: inputs, and the original's outputs in both precisions by name.
+
+    ``noise``: the outputs are what is left of rounding errors after everything cancelled, such as
+    ``x - mean(x)`` of constant data; two programs that compute the same function differ there.
+    """
+
+    family: Family
+    domain: Domain
+    inputs: dict[str, Array]
+    reference: dict[str, Array]
+    working: dict[str, Array]
+    noise: bool = False
+
+    @property
+    def judges_values(self) -> bool:
+        """Whether float values can be compared here, not just finiteness."""
+        return not (self.family.only_finiteness or self.noise)
+
+    @property
+    def name(self) -> str:
+        """The family's name, with the domain where it was restricted."""
+        return f"{self.family.name}/{self.domain}" if self.domain else self.family.name
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """An original with its results; ``dropped`` names the families it has no value on."""
+
+    signed: SignedProgram
+    cases: tuple[Case, ...]
+    dropped: tuple[str, ...]
+
+    @property
+    def plain_families(self) -> int:
+        """How many well-scaled families it can be judged on."""
+        return len(
+            {c.family.name for c in self.cases if c.judges_values and not c.family.adversarial}
+        )
+
+
+def thresholds(*programs: SignedProgram) -> tuple[float, ...]:
+    """The literals that data is compared with, in ascending order."""
+    found = {
+        value
+        for program in programs
+        for located in equations(program.program)
+        for expr in expressions(located.equation)
+        for node in iter_expr(expr)
+        if isinstance(node, Compare) and any(True for _ in accesses_in(node))
+        for operand in node.operands
+        for value in _literal(operand)
+    }
+    return tuple(sorted(found))
+
+
+def evaluate(signed: SignedProgram, seed: int, compared: tuple[float, ...] = ()) -> Original:
+    """Run a valid original on all families; ``compared`` are the thresholds to test at.
+
+    The last few results are kept, since candidates of one original come one after the other.
+    Raises what compiling and running raise (``lowering``).
+    """
+    key = (signed, seed, compared)
+    if key in _kept:
+        _kept.move_to_end(key)
+        return _kept[key]
+    working = compile_programs([signed], "working")[0]
+    double = compile_programs([signed], "float64")[0]
+    families = (*FAMILIES, thresholds_family(compared)) if compared else FAMILIES
+    cases: list[Case] = []
+    dropped: list[str] = []
+    for family in families:
+        found = _cases(signed, family, seed, working, double)
+        cases += found
+        if not found:
+            dropped.append(family.name)
+    result = Original(signed, tuple(cases), tuple(dropped))
+    _kept[key] = result
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)
+    return result
+
+
+def missing(outputs: dict[str, Array]) -> float:
+    """The part of all output elements that is NaN, between 0 and 1."""
+    total = sum(o.size for o in outputs.values())
+    return sum(int(np.sum(np.isnan(o))) for o in outputs.values() if o.dtype.kind == "f") / total
+
+
+def _cases(
+    signed: SignedProgram, family: Family, seed: int, working: Kernel, double: Kernel
+) -> list[Case]:
+    found = []
+    for domain in DOMAINS:
+        data = inputs(signed.signature, family, seed, domain)
+        reference = double.run(data)
+        share = missing(reference)
+        if share < 1.0:
+            noise = family.degenerate and _is_noise(signed, double, data, reference)
+            found.append(Case(family, domain, data, reference, working.run(data), noise))
+        if share == 0.0 or family.infinite:
+            break
+    return found
+
+
+def _is_noise(
+    signed: SignedProgram, double: Kernel, data: dict[str, Array], reference: dict[str, Array]
+) -> bool:
+    """Whether scaling all data by hardly more than 1 changes a float output beyond recognition."""
+    scaled = dict(data)
+    for variable in signed.signature.sources:
+        if variable.role != "const" and is_float(variable.dtype) and variable.low is None:
+            scaled[variable.name] = data[variable.name].astype(np.float64) * (1.0 + 2.0**-40)
+    changed = double.run(scaled)
+    return any(
+        difference(reference[v.name], changed[v.name]) > _AMPLIFIED
+        for v in signed.signature.outputs
+        if is_float(v.dtype)
+    )
+
+
+def _literal(expr: Expr) -> list[float]:
+    match expr:
+        case Int() | Real():
+            return [float(expr.value)]
+        case Unary(operand=Int() | Real() as operand):
+            return [-float(operand.value)]
+        case _:
+            return []

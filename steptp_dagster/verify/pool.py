@@ -1,0 +1,119 @@
+"""Verdicts from isolated worker processes: a crash or a hang costs one pair, never the run."""
+
+import multiprocessing
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
+from concurrent.futures import TimeoutError as FutureTimeout
+from itertools import islice
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.verify import reasons, worker
+from steptp_dagster.verify.verdict import Verdict, rejection
+
+Key = TypeVar("Key", bound=Hashable)
+
+BATCH: Final = 20
+_PRELOAD: Final = ["steptp_dagster.verify.preload"]
+
+
+class Verifier:
+    """A pool of worker processes that judge pairs. A context manager.
+
+    ``timeout_s`` bounds one pair (and one batch at first: a batch that takes longer is judged pair
+    by pair); ``memory_mb`` is what one worker may allocate on top of what it starts with. Verdicts
+    do not depend on the number of workers or on what else is in a batch.
+    """
+
+    def __init__(
+        self,
+        workers: int = 2,
+        *,
+        timeout_s: float = 60.0,
+        memory_mb: int = 2048,
+        seed: int = 0,
+        target: str = "llvm",
+    ) -> None:
+        self.timeout_s = timeout_s
+        self.seed = seed
+        self.target = target
+        self._in_flight = 2 * workers
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(_PRELOAD)
+        self._pool = ProcessPool(
+            max_workers=workers,
+            context=context,
+            initializer=worker.start,
+            initargs=(memory_mb,),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop all workers; pairs that are not judged yet are dropped."""
+        self._pool.stop()  # type: ignore[no-untyped-call]
+        self._pool.join()
+
+    def verify_many(
+        self, pairs: Iterable[tuple[Key, SignedProgram, SignedProgram]]
+    ) -> Iterator[tuple[Key, Verdict]]:
+        """Verdicts by key in input order, as they become available.
+
+        ``pairs`` (key, original, candidate) is read as it is needed, a few batches ahead. A pair
+        whose original is invalid is rejected with reason ``invalid-original``.
+        """
+        source = iter(pairs)
+        waiting: deque[tuple[list[tuple[Key, SignedProgram, SignedProgram]], Any]] = deque()
+        while True:
+            while len(waiting) < self._in_flight and (batch := list(islice(source, BATCH))):
+                waiting.append((batch, self._schedule([(o, c) for _, o, c in batch])))
+            if not waiting:
+                return
+            batch, future = waiting.popleft()
+            yield from zip([key for key, _, _ in batch], self._verdicts(batch, future), strict=True)
+
+    def _schedule(self, pairs: list[tuple[SignedProgram, SignedProgram]]) -> Any:  # noqa: ANN401
+        arguments = (pairs, self.seed, self.target)
+        return self._pool.schedule(worker.judge, args=arguments, timeout=self.timeout_s)
+
+    def _verdicts(
+        self,
+        batch: list[tuple[Key, SignedProgram, SignedProgram]],
+        future: Any,  # noqa: ANN401
+    ) -> list[Verdict]:
+        """The verdicts of a scheduled batch; if it failed, its pairs are judged one by one."""
+        failure = _failure(future)
+        if failure is None:
+            verdicts: list[Verdict] = future.result()
+            return verdicts
+        if len(batch) == 1:
+            return [failure]
+        alone = [([pair], self._schedule([pair[1:]])) for pair in batch]
+        return [verdict for pair, again in alone for verdict in self._verdicts(pair, again)]
+
+
+def _failure(future: Any) -> Verdict | None:  # noqa: ANN401
+    """Wait for a batch; what went wrong with it as a verdict, or None."""
+    try:
+        future.result()
+    except FutureTimeout:
+        return rejection(reasons.TIMED_OUT, "no verdict in time")
+    except MemoryError:
+        return rejection(reasons.OUT_OF_MEMORY, "the worker's memory limit was reached")
+    except ProcessExpired as died:
+        return rejection(reasons.CRASHED, f"the worker died with exit code {died.exitcode}")
+    except Exception as error:  # noqa: BLE001  (whatever a pair provokes is its verdict)
+        return rejection(reasons.CRASHED, f"{type(error).__name__}: {error}")
+    return None

@@ -1,0 +1,40 @@
+"""The named reasons for which a candidate is rejected, and what each means."""
+
+from typing import Final
+
+SIGNATURE_CHANGED: Final = "signature-changed"
+INVALID: Final = "invalid"
+OVER_LIMITS: Final = "over-target-limits"
+TOO_LARGE: Final = "too-large"
+FIRST_TOUCH: Final = "first-touch-undecidable"
+INPUT_OVERWRITTEN: Final = "input-overwritten"
+OUT_OF_BOUNDS: Final = "out-of-bounds-write"
+TOO_FEW_FAMILIES: Final = "too-few-families"
+INTEGERS_DIFFER: Final = "integer-output-differs"
+MATHEMATICS: Final = "different-mathematics"
+NEW_NON_FINITE: Final = "new-non-finite-values"
+UNSTABLE: Final = "less-accurate"
+CRASHED: Final = "crashed"
+TIMED_OUT: Final = "timed-out"
+OUT_OF_MEMORY: Final = "out-of-memory"
+INVALID_ORIGINAL: Final = "invalid-original"
+
+#: Every reason with its meaning, in the order in which they are looked for.
+REASONS: Final[dict[str, str]] = {
+    INVALID_ORIGINAL: "the original itself is not valid LEIR; says nothing about the candidate",
+    SIGNATURE_CHANGED: "a known variable was renamed, reshaped, retyped, added or dropped",
+    INVALID: "the candidate is not valid LEIR, or could not be shown to be",
+    OVER_LIMITS: "the candidate exceeds what the GPU target allows",
+    TOO_LARGE: "one of the programs executes or stores more than the budget of one verdict",
+    FIRST_TOUCH: "the lowering cannot place an implicit initialisation",
+    INPUT_OVERWRITTEN: "running the program changed an input",
+    OUT_OF_BOUNDS: "running the program wrote outside its tensors",
+    TOO_FEW_FAMILIES: "the original is meaningful on too few input families to judge by",
+    INTEGERS_DIFFER: "an integer or bool output differs",
+    MATHEMATICS: "the programs differ in binary64: they compute different functions",
+    NEW_NON_FINITE: "the candidate overflows or gives NaN where the original does not",
+    UNSTABLE: "in working precision the candidate is clearly less accurate than the original",
+    CRASHED: "the process that ran the pair died",
+    TIMED_OUT: "the pair did not finish in time",
+    OUT_OF_MEMORY: "the pair did not fit into the memory of one worker",
+}

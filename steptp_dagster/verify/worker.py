@@ -1,0 +1,50 @@
+"""What runs inside a worker process of ``pool.Verifier``."""
+
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from steptp_dagster.verify.batch import Pair
+    from steptp_dagster.verify.verdict import Verdict
+
+
+def quieten_tvm() -> None:
+    """Make TVM cheap to import and single-threaded; to be called before it is imported.
+
+    TVM imports torch for tensor exchange if it can, which takes three times as long as the rest.
+    """
+    os.environ["TVM_NUM_THREADS"] = "1"
+    if "torch" not in sys.modules:
+        cast(dict[str, Any], sys.modules)["torch"] = None
+
+
+def start(memory_mb: int) -> None:
+    """Prepare a fresh worker: a limit on the memory it may add, silence for crash reports."""
+    quieten_tvm()
+    import steptp_dagster.verify.batch  # noqa: F401  (so that the limit counts from here)
+
+    limit = _virtual_bytes() + memory_mb * 2**20
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    # The runtime prints a screenful per crash; the pool reports the exit code instead.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def judge(pairs: "Sequence[Pair]", seed: int, target: str) -> "list[Verdict]":
+    """Verdicts for one batch."""
+    from steptp_dagster.verify.batch import verify_batch
+
+    return verify_batch(pairs, seed=seed, target=target)
+
+
+def _virtual_bytes() -> int:
+    """Address space in use, in bytes; 0 where the system does not say."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return 0
+    return int(statm.read_text().split()[0]) * resource.getpagesize()
