@@ -34,15 +34,10 @@ def digest(kind: str, *parts: Json) -> str:
 
 
 def source_id(
-    program: str,
-    code_hash: str,
-    dtype: str,
-    shapes: Mapping[str, int],
-    variant: Mapping[str, Json],
-    seed: int,
+    program: str, code_hash: str, dtype: str, shapes: Mapping[str, int], seed: int
 ) -> str:
     """The id of one source program at one shape sample and dtype."""
-    return digest("source", program, code_hash, dtype, dict(shapes), dict(variant), seed)
+    return digest("source", program, code_hash, dtype, dict(shapes), seed)
 
 
 def step_id(

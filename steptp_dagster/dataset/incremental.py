@@ -19,7 +19,7 @@ import polars as pl
 from pandera.errors import SchemaErrors
 
 from steptp_dagster.dataset.schemas import LINEAGE, TIMINGS, Row, frame
-from steptp_dagster.dataset.store import WHOLE, Store, read_or_empty, write_aside
+from steptp_dagster.dataset.store import Store, read_or_empty, write_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +224,24 @@ def _finish(
 
 
 def write_changed(
-    store: Store, table: pa.DataFrameSchema, program: str, rows: pl.DataFrame, name: str = ""
+    store: Store,
+    table: pa.DataFrameSchema,
+    program: str,
+    rows: pl.DataFrame,
+    name: str = "",
+    made_from: str | None = None,
 ) -> bool:
-    """Write finished rows, if they differ from those that are there; whether they did."""
-    path = store.part(name or str(table.name), program)
-    if path.exists() and read_or_empty(table, path).equals(rows):
+    """Write finished rows, if they differ from those that are there; whether they did.
+
+    ``made_from`` is kept with the file (``Store.digest``): what the whole table was made from.
+    """
+    name = name or str(table.name)
+    path = store.part(name, program)
+    same = path.exists() and read_or_empty(table, path).equals(rows)
+    if same and made_from == store.digest(name, program):
         return False
-    write_aside(path, validated(table, rows))
+    metadata = None if made_from is None else {"made_from": made_from}
+    write_aside(path, validated(table, rows), metadata)
     return True
 
 
@@ -250,14 +261,6 @@ def _batched(made: Iterable[Made], size: int) -> Iterator[list[Made]]:
         raise
     if pending:
         yield pending
-
-
-def write_whole(
-    store: Store, table: pa.DataFrameSchema, rows: pl.DataFrame, made_from: str, name: str = ""
-) -> None:
-    """Write a table that is not cut by program, with the digest of what it was made from."""
-    path = store.part(name or str(table.name), WHOLE)
-    write_aside(path, validated(table, rows), metadata={"made_from": made_from})
 
 
 def timed(unit: Unit, work: Callable[[], Mapping[str, Sequence[Row]]]) -> Made:

@@ -55,7 +55,7 @@ SOURCE_PROGRAMS = _table(
     {
         "source_id": _id("content id", unique=True),
         "program": _text("name of the workload"),
-        "workload_level": _text("level of the workload in the published list"),
+        "workload_level": _count("level of the workload in the published list"),
         "family": _text("family of the workload; splits never cut one"),
         "code": _text("PyTorch source text"),
         "code_hash": _text("digest of the code"),
@@ -200,6 +200,14 @@ FILTERED_DATASET = _table(
         "unit": _id(_UNIT),
     },
 )
+EXCLUSIONS = _table(
+    "exclusions",
+    "One row per step that no record shows, with the reason.",
+    {
+        "step_id": _id("-> transformed_steps", unique=True),
+        "reason": _text("named reason"),
+    },
+)
 STATISTICS = _table(
     "statistics",
     "One row per metric and combination of what it is broken down by.",
@@ -244,7 +252,7 @@ TIMINGS = _table(
     {
         "unit": _id("-> unit of any table", unique=True),
         "stage": _text("which stage"),
-        "seconds": _real("wall clock of the unit in its worker"),
+        "seconds": _real("wall clock of the unit; of verdicts: since the result before"),
         "host": _text("name of the machine"),
     },
 )
@@ -260,6 +268,7 @@ STABLE: dict[str, pa.DataFrameSchema] = {
         TRANSFORMED_STEPS,
         GPU_VERIFICATION,
         FILTERED_DATASET,
+        EXCLUSIONS,
         STATISTICS,
         ZOO,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from steptp_dagster.dataset.balance import Balanced, balance, difficulty
 from steptp_dagster.dataset.candidates import Selection, Tables, select
 from steptp_dagster.dataset.config import Profile
-from steptp_dagster.dataset.ids import digest, record_id
+from steptp_dagster.dataset.ids import record_id
 from steptp_dagster.dataset.records import PROMPT_VERSION, TASK, WEIGHTS, Record, make
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.splits import Member, assign
@@ -14,10 +14,10 @@ from steptp_dagster.dataset.splits import Member, assign
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Rows of ``filtered_dataset``, and step ids left out with the named reason of each."""
+    """Rows of ``filtered_dataset`` (without ``unit``) and of ``exclusions``."""
 
     rows: tuple[Row, ...]
-    excluded: dict[str, str]
+    exclusions: tuple[Row, ...]
 
 
 def filtered(tables: Tables, profile: Profile) -> Filtered:
@@ -26,7 +26,8 @@ def filtered(tables: Tables, profile: Profile) -> Filtered:
     balanced = balance(map(make, selection.candidates), profile.balance, profile.seed)
     split_of = assign(members(selection), profile.splits, profile.seed)
     rows = tuple(_row(r, split_of[r.candidate.program], profile) for r in balanced.kept)
-    return Filtered(rows, _excluded(selection, balanced))
+    gone = _excluded(selection, balanced)
+    return Filtered(rows, tuple({"step_id": s, "reason": gone[s]} for s in sorted(gone)))
 
 
 def members(selection: Selection) -> Sequence[Member]:
@@ -41,7 +42,7 @@ def members(selection: Selection) -> Sequence[Member]:
 def _excluded(selection: Selection, balanced: Balanced) -> dict[str, str]:
     steps = {record_id([c.step_id], TASK, PROMPT_VERSION): c.step_id for c in selection.candidates}
     left = {steps[record]: reason for record, reason in balanced.dropped.items()}
-    return dict(sorted({**selection.excluded, **left}.items()))
+    return {**selection.excluded, **left}
 
 
 def _row(record: Record, split: str, profile: Profile) -> Row:
@@ -65,5 +66,4 @@ def _row(record: Record, split: str, profile: Profile) -> Row:
         "prompt_tokens": record.prompt_tokens,
         "reasoning_tokens": record.reasoning_tokens,
         "answer_tokens": record.answer_tokens,
-        "unit": digest("unit", "records", record.record_id),
     }

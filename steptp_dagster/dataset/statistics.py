@@ -1,7 +1,5 @@
 """Counts and means, broken down; one tall table, so that a new breakdown needs no new column."""
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from steptp_dagster.dataset.candidates import Tables
@@ -11,9 +9,9 @@ BREAKDOWNS = ("strategy", "strategy_level", "family", "dtype", "split", "reason"
 
 
 def statistics(
-    tables: Tables, surveys: pl.DataFrame, records: pl.DataFrame, excluded: Mapping[str, str]
+    tables: Tables, surveys: pl.DataFrame, records: pl.DataFrame, exclusions: pl.DataFrame
 ) -> pl.DataFrame:
-    """The table ``statistics``, sorted. ``excluded`` gives the reason for each step left out."""
+    """The table ``statistics``, sorted, from the frames of the other tables."""
     sources = tables.source_programs.select("source_id", "family", "dtype")
     translations = tables.translations.join(sources, on="source_id")
     steps = tables.transformed_steps.join(sources, on="source_id")
@@ -28,11 +26,7 @@ def statistics(
         .unnest("refusals")
         .select("strategy", "family", "dtype", "reason", value=pl.col("count").cast(pl.Float64))
     )
-    gone = pl.DataFrame(
-        {"step_id": list(excluded), "reason": list(excluded.values())},
-        schema={"step_id": pl.String, "reason": pl.String},
-    )
-    dropped = steps.join(gone, on="step_id")
+    dropped = steps.join(exclusions, on="step_id")
     by_step = ("strategy", "strategy_level", "family", "dtype")
     by_source = ("family", "dtype")
     accepted = verdicts.filter("equal_pass")

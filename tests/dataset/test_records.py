@@ -78,8 +78,10 @@ def test_selection_names_a_reason_for_every_other_step() -> None:
 
 def test_rows_fit_the_table_and_lead_back() -> None:
     result = filtered(tables(all_rows(wrong=2)), load("tiny"))
-    table = FILTERED_DATASET.validate(frame(FILTERED_DATASET, result.rows), lazy=True)
+    rows = [{**row, "unit": key("unit")} for row in result.rows]
+    table = FILTERED_DATASET.validate(frame(FILTERED_DATASET, rows), lazy=True)
     assert table.height == 18 - 3
     assert set(table["split"]) == {"train", "validation", "test"}
-    assert result.excluded[key("step", "Matmul3D/loop_split/0")] == "rejected"
+    gone = {row["step_id"]: row["reason"] for row in result.exclusions}
+    assert gone[key("step", "Matmul3D/loop_split/0")] == "rejected"
     assert json.loads(table["messages"][0][2]["content"].partition("</think>")[2])

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -8,10 +9,11 @@ import pytest
 from steptp_dagster.dataset import exports
 from steptp_dagster.dataset.card import card
 from steptp_dagster.dataset.config import load as load_profile
-from steptp_dagster.dataset.incremental import Made, Origin, Stage, Unit, update, write_whole
+from steptp_dagster.dataset.incremental import Made, Origin, Unit, update, write_changed
 from steptp_dagster.dataset.integrity import CHECKS
-from steptp_dagster.dataset.schemas import FILTERED_DATASET, STATISTICS, Row
+from steptp_dagster.dataset.schemas import EXCLUSIONS, FILTERED_DATASET, STATISTICS, Row, frame
 from steptp_dagster.dataset.selection import Filtered, filtered
+from steptp_dagster.dataset.stages.records import STAGE
 from steptp_dagster.dataset.statistics import by, statistics, total
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.warehouse import NoWarehouse, connect, load
@@ -25,26 +27,17 @@ def prepare(root: Path, rows: dict[str, list[Row]], made: Filtered | None = None
     store = Store(root)
     fill(store, rows)
     made = made or filtered(tables(rows), load_profile("tiny"))
-    stage = Stage("records", {"filtered_dataset": FILTERED_DATASET}, {})
-    units = [Unit(row["unit"], row) for row in made.rows]
-    update(
-        store,
-        stage,
-        "all",
-        units,
-        lambda missing: (
-            Made(
-                u,
-                {"filtered_dataset": [{k: v for k, v in u.payload.items() if k != "unit"}]},
-                0.0,
-            )
-            for u in missing
-        ),
-        origin=Origin("run-1", "v1"),
-    )
+    units = [Unit(key("record unit", row["record_id"]), row) for row in made.rows]
+
+    def compute(missing: Sequence[Unit]) -> Iterator[Made]:
+        return (Made(u, {"filtered_dataset": [u.payload]}, 0.0) for u in missing)
+
+    update(store, STAGE, "all", units, compute, origin=Origin("run-1", "v1"), batch=100)
+    gone = frame(EXCLUSIONS, made.exclusions)
+    write_changed(store, EXCLUSIONS, "all", gone)
     records = store.read(FILTERED_DATASET, "all")
-    counted = statistics(tables(rows), frames(rows)["surveys"], records, made.excluded)
-    write_whole(store, STATISTICS, counted, "x")
+    counted = statistics(tables(rows), frames(rows)["surveys"], records, gone)
+    write_changed(store, STATISTICS, "all", counted)
     return store
 
 
@@ -148,8 +141,9 @@ def test_views_answer_without_joins(tmp_path: Path) -> None:
 def test_statistics_count_what_is_there() -> None:
     rows = all_rows(wrong=2)
     made = filtered(tables(rows), load_profile("tiny"))
-    frame = pl.DataFrame(list(made.rows)) if made.rows else pl.DataFrame()
-    counted = statistics(tables(rows), frames(rows)["surveys"], frame, made.excluded)
+    records = frame(FILTERED_DATASET, [{**row, "unit": key("unit")} for row in made.rows])
+    gone = frame(EXCLUSIONS, made.exclusions)
+    counted = statistics(tables(rows), frames(rows)["surveys"], records, gone)
     assert STATISTICS.validate(counted, lazy=True).height == counted.height
     assert {m: total(counted, m) for m in ("sources", "sites", "refused", "steps")} == {
         "sources": 3,
@@ -169,8 +163,8 @@ def test_exports_are_complete_and_equal_for_equal_tables(tmp_path: Path) -> None
         path = tmp_path / f"{name}.duckdb"
         load(prepare(tmp_path / name, all_rows()), (), path)
         with connect(path) as reader:
-            frame = exports.table(reader, "filtered_dataset")
-            text = card(load_profile("tiny"), exports.table(reader, "statistics"), frame)
+            records = exports.table(reader, "filtered_dataset")
+            text = card(load_profile("tiny"), exports.table(reader, "statistics"), records)
             folder, written = exports.write(reader, tmp_path / f"export-{name}", text)
             assert written
             assert exports.write(reader, folder, text) == (folder, False)
@@ -188,8 +182,8 @@ def test_the_card_names_every_file_that_it_lies_beside(tmp_path: Path) -> None:
     path = tmp_path / "w.duckdb"
     load(prepare(tmp_path / "s", all_rows()), (), path)
     with connect(path) as reader:
-        frame = exports.table(reader, "filtered_dataset")
-        text = card(load_profile("tiny"), exports.table(reader, "statistics"), frame)
+        records = exports.table(reader, "filtered_dataset")
+        text = card(load_profile("tiny"), exports.table(reader, "statistics"), records)
         folder, _ = exports.write(reader, tmp_path / "export", text)
     named = {
         word

@@ -36,7 +36,7 @@ def source_row(program: str, family: str, dtype: str = "f32") -> Row:
     return {
         "source_id": key("source", program, dtype),
         "program": program,
-        "workload_level": "1",
+        "workload_level": 1,
         "family": family,
         "code": "class Model: ...",
         "code_hash": "c0de",

@@ -1,0 +1,50 @@
+"""What a build is: profile, processes, how progress is shown."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+
+from steptp_dagster import progress
+from steptp_dagster.dataset.config import Profile, load
+from steptp_dagster.dataset.incremental import Origin
+from steptp_dagster.dataset.parallel import Workers, cores, workers
+from steptp_dagster.dataset.versions import code_version
+
+#: Run tag that asks for progress on standard error instead of the run's log.
+PROGRESS_TAG = "steptp/progress"
+
+
+class Build(dg.ConfigurableResource[str]):
+    """The profile by name or path, and the number of worker processes (0: one per core)."""
+
+    profile_name: str = "default"
+    processes: int = 0
+
+    @property
+    def profile(self) -> Profile:
+        """The profile. Raises ProfileError."""
+        return load(self.profile_name)
+
+    @property
+    def count(self) -> int:
+        """Worker processes to use."""
+        return self.processes or cores()
+
+    @contextmanager
+    def workers(self) -> Iterator[Workers]:
+        """A pool of worker processes."""
+        with workers(self.count) as pool:
+            yield pool
+
+    def origin(self, context: dg.AssetExecutionContext, stage: str) -> Origin:
+        """What the lineage of new rows says."""
+        return Origin(context.run.run_id, code_version(stage))
+
+    def progress(self, context: dg.AssetExecutionContext) -> "progress.Progress[Any]":
+        """A bar or lines on standard error for the command line, else lines in the run's log."""
+        if context.run.tags.get(PROGRESS_TAG) == "console":
+            return progress.on_stream()
+        say: Callable[[str], None] = context.log.info
+        return progress.lines(say)

@@ -1,0 +1,112 @@
+"""Records and statistics: the stages that look at all programs together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from hashlib import blake2b
+
+from steptp_dagster.dataset.candidates import Tables
+from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.ids import canonical_json, digest
+from steptp_dagster.dataset.incremental import (
+    Made,
+    Origin,
+    Report,
+    Stage,
+    Unit,
+    update,
+    write_changed,
+)
+from steptp_dagster.dataset.schemas import (
+    EXCLUSIONS,
+    FILTERED_DATASET,
+    GPU_VERIFICATION,
+    LEIR_PROGRAMS,
+    SOURCE_PROGRAMS,
+    STATISTICS,
+    SURVEYS,
+    TRANSFORMED_STEPS,
+    TRANSLATIONS,
+    frame,
+)
+from steptp_dagster.dataset.selection import filtered
+from steptp_dagster.dataset.statistics import statistics
+from steptp_dagster.dataset.store import WHOLE, Store
+from steptp_dagster.dataset.versions import code_version
+
+STAGE = Stage(
+    "records", {"filtered_dataset": FILTERED_DATASET}, {"filtered_dataset": ("record_id",)}
+)
+#: Folders that records and statistics are made from.
+INPUTS = (
+    "source_programs",
+    "translations",
+    "leir_programs",
+    "step_programs",
+    "surveys",
+    "transformed_steps",
+    "gpu_verification",
+)
+
+
+def inputs_digest(store: Store, profile: Profile) -> str:
+    """Digest of everything that records and statistics depend on."""
+    files = [
+        [name, program, blake2b(path.read_bytes(), digest_size=16).hexdigest()]
+        for name in INPUTS
+        for program in profile.program_names
+        if (path := store.part(name, program)).exists()
+    ]
+    # Through JSON text: settings are nested tuples of plain values.
+    settings = canonical_json([asdict(profile.balance), asdict(profile.splits), profile.seed])
+    return digest("records", code_version("records"), settings, files)
+
+
+def tables(store: Store, profile: Profile) -> Tables:
+    """What the selection reads, over all programs of the profile."""
+    names = profile.program_names
+    programs = [
+        store.read_all(LEIR_PROGRAMS, names),
+        store.read_all(LEIR_PROGRAMS, names, "step_programs"),
+    ]
+    merged = programs[0].vstack(programs[1]).unique("leir_id", keep="first", maintain_order=True)
+    return Tables(
+        source_programs=store.read_all(SOURCE_PROGRAMS, names),
+        translations=store.read_all(TRANSLATIONS, names),
+        leir_programs=merged,
+        transformed_steps=store.read_all(TRANSFORMED_STEPS, names),
+        gpu_verification=store.read_all(GPU_VERIFICATION, names),
+    )
+
+
+def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
+    """Bring ``filtered_dataset`` and ``exclusions`` up to date, where their inputs changed."""
+    made_from = inputs_digest(store, profile)
+    if store.digest("exclusions", WHOLE) == made_from:
+        rows = store.read(FILTERED_DATASET, WHOLE).height
+        return Report(0, rows, 0, {"filtered_dataset": rows})
+    result = filtered(tables(store, profile), profile)
+
+    def compute(missing: Sequence[Unit]) -> Iterator[Made]:
+        return (Made(unit, {"filtered_dataset": [unit.payload]}, 0.0) for unit in missing)
+
+    # The key is the content: a record whose split or wording changed is another unit.
+    wanted = [Unit(digest("unit", "records", canonical_json(row)), row) for row in result.rows]
+    report = update(store, STAGE, WHOLE, wanted, compute, origin=origin, batch=1000)
+    gone = frame(EXCLUSIONS, result.exclusions)
+    write_changed(store, EXCLUSIONS, WHOLE, gone, made_from=made_from)
+    return report
+
+
+def update_statistics(store: Store, profile: Profile) -> bool:
+    """Bring ``statistics`` up to date; whether they were computed."""
+    made_from = digest("statistics", inputs_digest(store, profile))
+    if store.digest("statistics", WHOLE) == made_from:
+        return False
+    counted = statistics(
+        tables(store, profile),
+        store.read_all(SURVEYS, profile.program_names),
+        store.read(FILTERED_DATASET, WHOLE),
+        store.read(EXCLUSIONS, WHOLE),
+    )
+    write_changed(store, STATISTICS, WHOLE, counted, made_from=made_from)
+    return True

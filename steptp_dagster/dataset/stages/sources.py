@@ -1,0 +1,105 @@
+"""Source programs: which shapes and dtypes of a workload the profile asks for."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.ids import canonical_json, digest, rank, source_id
+from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
+from steptp_dagster.dataset.parallel import Workers
+from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.versions import code_version
+from steptp_dagster.progress import Progress
+from steptp_dagster.sources.base import Source
+from steptp_dagster.sources.registry import SOURCES
+
+STAGE = Stage("sources", {"source_programs": SOURCE_PROGRAMS}, {"source_programs": ("source_id",)})
+
+
+class UnknownProgram(ValueError):
+    """The profile names a program that the library lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One shape sample of a program in one dtype; ``seed`` decides its parameters."""
+
+    program: str
+    shape: Mapping[str, int]
+    dtype: str
+    seed: int
+
+
+def source_of(program: str) -> Source:
+    """The library's program of that name. Raises UnknownProgram."""
+    if program not in SOURCES:
+        raise UnknownProgram(f"no source program {program!r}; `steptp sources` lists them")
+    return SOURCES[program]
+
+
+def samples(program: str, profile: Profile) -> list[Sample]:
+    """The samples of a program: the same shapes in every dtype that it has."""
+    source = source_of(program)
+    rng = random.Random(rank(profile.seed, "shapes", program))
+    shapes = source.sample(rng, profile.plan(program).samples)
+    dtypes = [d for d in profile.dtypes if d in source.dtypes]
+    return [Sample(program, shape, dtype, profile.seed) for shape in shapes for dtype in dtypes]
+
+
+def update_sources(
+    store: Store,
+    program: str,
+    profile: Profile,
+    workers: Workers,
+    origin: Origin,
+    progress: Progress[Made],
+) -> Report:
+    """Bring the source programs of one workload up to date."""
+
+    def compute(missing: Sequence[Unit]) -> Iterator[Made]:
+        made = workers.map(work, missing)
+        return progress(f"sources of {program}", len(missing), made)
+
+    wanted = [
+        Unit(
+            digest("unit", "sources", code_version("sources"), program, s.shape, s.dtype, s.seed),
+            s,
+        )
+        for s in samples(program, profile)
+    ]
+    return update(store, STAGE, program, wanted, compute, origin=origin)
+
+
+def work(unit: Unit) -> Made:
+    """Describe one sample; runs in a worker process."""
+    return timed(unit, partial(_rows, unit.payload))
+
+
+def _rows(sample: Sample) -> dict[str, list[Row]]:
+    source = source_of(sample.program)
+    built = source.build(sample.shape, sample.dtype, sample.seed)
+    inputs = [
+        {"name": i.name, "shape": list(i.shape), "dtype": i.dtype, "low": i.low, "high": i.high}
+        for i in built.inputs
+    ]
+    params = {name: list(p.shape) for name, p in built.module.named_parameters()}
+    arguments = {name: sample.shape[name] for name in source.arguments}
+    row: Row = {
+        "source_id": source_id(
+            sample.program, source.code_hash, sample.dtype, sample.shape, sample.seed
+        ),
+        "program": sample.program,
+        "workload_level": source.workload_level,
+        "family": source.family,
+        "code": source.code,
+        "code_hash": source.code_hash,
+        "inputs": canonical_json(inputs),
+        "params": canonical_json({"arguments": arguments, "parameters": params}),
+        "dtype": sample.dtype,
+        "shapes": canonical_json(dict(sample.shape)),
+        "seed": sample.seed,
+    }
+    return {"source_programs": [row]}
