@@ -21,7 +21,9 @@ from steptp_dagster.strategies.facts import Explanation, Fact, Value
 from steptp_dagster.strategies.soundness import RULES
 
 _CODE: Final = re.compile(r"`([^`]*)`")
-_NUMBERED: Final = re.compile(r"\bstatements? (?P<all>\d+(?:\.\d+)*(?:(?:, | and )\d+(?:\.\d+)*)*)")
+_NUMBERED: Final = re.compile(
+    r"\b[Ss]tatements? (?P<all>\d+(?:\.\d+)*(?:(?:, | and )\d+(?:\.\d+)*)*)"
+)
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _WORD: Final = re.compile(r"[A-Za-z]+")
 #: Single letters that are English words where they stand outside code.
@@ -113,9 +115,9 @@ def _structure(
             yield Mismatch("unexpected-precondition", message)
         if not evidence.facts:
             yield Mismatch("empty-evidence", f"nothing is shown against {evidence.precondition!r}")
-    held = set(_atoms(explanation.decision))
+    held = _numbers(_atoms(explanation.decision))
     for name, value in site.parameters:
-        if isinstance(value, int) and not isinstance(value, bool) and value not in held:
+        if isinstance(value, int) and not isinstance(value, bool) and str(value) not in held:
             yield Mismatch("parameter-not-shown", f"no fact of the decision holds {name}={value}")
     yield from _transition_complete(before, after, explanation)
     yield from _effect_complete(before, after, explanation)
@@ -165,13 +167,9 @@ def _text_is_grounded(
             if rendered != text:
                 yield Mismatch("text-differs", "the text is not what the explanation says")
     facts = all_facts(explanation)
-    atoms = set(_atoms(facts)) | set(_leaves(tuple(value for _, value in site.parameters)))
+    atoms = (*_atoms(facts), *_leaves(tuple(value for _, value in site.parameters)))
     strings = {atom for atom in atoms if isinstance(atom, str)} | {strategy.name}
-    numbers = {
-        format(abs(a), "g") if isinstance(a, float) else str(abs(a))
-        for a in atoms
-        if isinstance(a, int | float) and not isinstance(a, bool)
-    }
+    numbers = _numbers(atoms)
     paths = {".".join(str(i + 1) for i in path) for path in (*_paths(facts), site.path)}
     for span in _CODE.findall(text):
         if span not in strings:
@@ -209,6 +207,15 @@ def _atoms(facts: Iterable[Fact]) -> Iterator[int | float | str | bool]:
     for fact in facts:
         yield from _leaves(fact.arguments)
         yield from _leaves(fact.value)
+
+
+def _numbers(atoms: Iterable[int | float | str | bool]) -> set[str]:
+    """The numbers among the atoms as they are written, without sign."""
+    return {
+        format(abs(a), "g") if isinstance(a, float) else str(abs(a))
+        for a in atoms
+        if isinstance(a, int | float) and not isinstance(a, bool)
+    }
 
 
 def _paths(facts: Iterable[Fact]) -> Iterator[tuple[int, ...]]:

@@ -11,6 +11,7 @@ kind                 arguments           value
 ===================  ==================  ======================================================
 statement_text       path                the statement's text
 loops_text           path                the loop header of a nest
+header_text          path                all loops at and around the statement, as text
 target_text          path                left side of an equation
 value_text           path                right side of an equation
 guard_text           path                guard of an equation, ``""`` without one

@@ -208,7 +208,8 @@ def _names(one: str, none: str) -> Phrase:
 
 PHRASES: Final[Mapping[str, Phrase]] = {
     "statement_text": _text,
-    "loops_text": lambda f: f"{_where(f)} runs under {codes(f.value)}",
+    "loops_text": lambda f: f"the loops of {_where(f)} are {codes(f.value)}",
+    "header_text": lambda f: f"{_where(f)} runs under {codes(f.value)}",
     "target_text": lambda f: f"{_where(f)} writes {codes(f.value)}",
     "value_text": lambda f: f"the right side of {_where(f)} is {codes(f.value)}",
     "guard_text": _guard,

@@ -29,7 +29,7 @@ _QUESTIONS: Final = (
 _MEANINGS: Final = (
     "Why the meaning stays:",
     "Why this computes the same:",
-    "The result is the same program:",
+    "Why no value depends on the change:",
 )
 _VALUES: Final = {
     "exact": "The values are equal bit for bit.",
@@ -153,6 +153,7 @@ def _effect(facts: tuple[Fact, ...]) -> str:
             clauses.append(phrase(fact))
         elif fact.side == "before":
             figure = FIGURES[str(fact.arguments[0])]
-            change = f"stay at {first}" if first == second else f"go from {first} to {second}"
-            clauses.append(f"{figure} {change}")
+            clauses.append(
+                f"{figure}: still {first}" if first == second else f"{figure}: {first} to {second}"
+            )
     return sentence("; ".join(clauses))

@@ -42,6 +42,11 @@ def loops_text(signed: SignedProgram, path: Value) -> str:
     return print_loops(nest_at(signed, path).loops)
 
 
+def header_text(signed: SignedProgram, path: Value) -> str:
+    """Canonical text of all loops at and around a statement, outermost first."""
+    return print_loops(loops_at(signed, path))
+
+
 def target_text(signed: SignedProgram, path: Value) -> str:
     """Left side of an equation."""
     return expr_text(equation_at(signed, path).target)
@@ -191,6 +196,7 @@ KINDS: Final[Mapping[str, Derivation]] = {
     for f in (
         statement_text,
         loops_text,
+        header_text,
         target_text,
         value_text,
         guard_text,

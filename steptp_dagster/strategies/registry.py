@@ -10,6 +10,8 @@ from typing import Final
 from steptp_dagster.strategies.base import Strategy
 from steptp_dagster.strategies.graph.compute_inline import ComputeInline
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
+from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
+from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
 
@@ -18,6 +20,8 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     OperatorFusion,
     LoopSplit,
     ReductionFactorization,
+    CacheReadWrite,
+    OnlineSoftmax,
 )
 
 

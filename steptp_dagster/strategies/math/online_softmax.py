@@ -4,7 +4,7 @@ from math import prod
 
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Expr, Index
-from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.printer import expr_text, loops_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, equations, loops_around, substitute
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
@@ -43,7 +43,7 @@ class OnlineSoftmax(Strategy):
         B^{2}_{tx=0}L^{4}_{a=0}[Z^{f32,g}_{tx}=Z^{f32,g}_{tx}+exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx});];
         B^{2}_{tx=0}L^{4}_{a=0}[
           W^{f32,g}_{tx,a}=exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx})/Z^{f32,g}_{tx};];
-        --- site statement 1.1: form=history, sum=(1, 0)
+        --- site statement 1.1: form=history, sum=2.1
         --- after
         B^{2}_{tx=0}L^{4}_{a=0}[
           A^{f32,g}_{tx,a}=max(if_then_else(a-1<0,-inf,A^{f32,g}_{tx,a-1}),S^{f32,g}_{tx,a});
@@ -89,7 +89,7 @@ class OnlineSoftmax(Strategy):
                 refusals.append(Refusal(self.name, found.path, found.reason, found.message))
                 continue
             for form in FORMS:
-                site = Site.of(self.name, found.max_path, form=form, sum=found.sum_path)
+                site = Site.of(self.name, found.max_path, form=form, sum=number(found.sum_path))
                 objection = self._objection(program, found, site)
                 if objection is None:
                     sites.append(site)
@@ -124,12 +124,15 @@ class OnlineSoftmax(Strategy):
         )
 
 
+def number(path: Path) -> str:
+    """The number of a statement as sites name it: positions from 1, joined by dots."""
+    return ".".join(str(i + 1) for i in path)
+
+
 def _rows_of(program: SignedProgram, site: Site) -> Rows:
     for found in find(program):
-        if isinstance(found, Rows) and (found.max_path, found.sum_path) == (
-            site.path,
-            site.named["sum"],
-        ):
+        place = (site.path, site.text("sum"))
+        if isinstance(found, Rows) and (found.max_path, number(found.sum_path)) == place:
             return found
     raise ValueError(f"no such site in this program: {site.describe()}")
 
@@ -195,8 +198,8 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
         evidence("written-elsewhere", *(_writers(program, name) for name in (m, z))),
         evidence(
             "scores-change",
-            before_fact("value_text", first, value=_value(program, first, ())),
             *(_writers(program, name) for name in scores),
+            before_fact("writes", first[:1], value=_written(program, first[:1])),
         ),
         evidence("read-too-early", *(_readers(program, name) for name in (m, z))),
         evidence(
@@ -208,13 +211,8 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
         ),
     ]
     if site.text("form") == "rolling":
-        others = (x for x in loops_around(program.program, first) if x.index != loop.index)
-        shown.append(
-            evidence(
-                "state-not-private",
-                *(before_fact("loop_kind", first, x.index, value=x.kind) for x in others),
-            )
-        )
+        header = loops_text(loops_around(program.program, first))
+        shown.append(evidence("state-not-private", before_fact("header_text", first, value=header)))
     return tuple(shown)
 
 
@@ -253,7 +251,7 @@ def _recurrence(before: SignedProgram, after: SignedProgram, site: Site) -> tupl
     """The equations of the running maximum and sum in the result."""
     names = new_tensor_names(before, 3 if site.text("form") == "rolling" else 2)
     recurrences = (
-        after_fact("value_text", located.path, value=expr_text(located.equation.value))
+        after_fact("update_kind", located.path, value="recurrence")
         for located in equations(after.program)
         if located.equation.target.name in names
         and located.equation.target.name in {a.name for a in accesses_in(located.equation.value)}
@@ -268,6 +266,15 @@ def _value(program: SignedProgram, path: Path, renaming: tuple[tuple[str, str], 
 
 def _target(program: SignedProgram, path: Path) -> str:
     return expr_text(equation_at(program.program, path).target)
+
+
+def _written(program: SignedProgram, path: Path) -> tuple[str, ...]:
+    targets = (
+        s.equation.target.name
+        for s in Analysis.of(program).accesses.statements
+        if s.path[: len(path)] == path
+    )
+    return tuple(dict.fromkeys(targets))
 
 
 def _trips(program: SignedProgram, path: Path) -> int:
