@@ -124,7 +124,11 @@ def _same_place(first: Point, second: Point) -> str:
 
 def _relations(first: Point, second: Point, relations: Iterable[Relation]) -> str:
     symbols = {"=": "=", "<": "<", ">": ">", "!=": "!="}
-    texts = [f"{first.names[a]} {symbols[how]} {second.names[b]}" for a, b, how in relations]
+    texts = [
+        f"{first.names[a]} {symbols[how]} {second.names[b]}"
+        for a, b, how in relations
+        if how in symbols
+    ]
     return " and ".join(texts) or "0 = 0"
 
 

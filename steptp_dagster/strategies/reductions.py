@@ -40,8 +40,8 @@ class Reduction:
 
     ``path`` is the equation, ``top`` the outermost nest that holds nothing else, ``loops`` the
     loops from there on. ``over`` are the indices of the loops among them that reduce; loops of
-    extent 1 do not count. ``restarts`` says that the loops around ``top`` come back to the same
-    elements, so that a partial result needs an explicit start.
+    extent 1 do not count. ``again`` are the extents of the loops around ``top`` that come back to
+    the same elements, so that a partial result needs an explicit start in each iteration.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class Reduction:
     update: Update
     loops: tuple[Loop, ...]
     over: frozenset[str]
-    restarts: bool
+    again: tuple[int, ...]
 
     @property
     def spatial(self) -> tuple[Loop, ...]:
@@ -82,7 +82,12 @@ class Reduction:
     @property
     def explicit(self) -> bool:
         """Whether partial results are started by an equation of their own."""
-        return self.restarts or self.guards_apart[1]
+        return bool(self.again) or self.guards_apart[1]
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the update as a whole runs several times on the same elements."""
+        return any(extent > 1 for extent in self.again)
 
     @property
     def dtype(self) -> DType:
@@ -103,8 +108,8 @@ def reduction_at(program: SignedProgram, path: Path, update: Update) -> Reductio
     over = frozenset(
         loop.index for loop in loops if loop.index in update.reduction_loops and loop.extent > 1
     )
-    restarts = any(loop.extent > 1 and loop.index in update.repeating_loops for loop in outer)
-    return Reduction(path, top, equation_at(program.program, path), update, loops, over, restarts)
+    again = tuple(loop.extent for loop in outer if loop.index in update.repeating_loops)
+    return Reduction(path, top, equation_at(program.program, path), update, loops, over, again)
 
 
 def conjuncts(guard: Expr | None) -> tuple[Expr, ...]:
@@ -167,7 +172,6 @@ def started(
 
     ``loops`` are those of the update, of which ``over`` reduce.
     """
-    top_level = len(reduction.top) == 1
     if not reduction.explicit:
         return (Nest(loops, (update,)),)
     start = identity(reduction.op, DTYPES[partial.dtype])
@@ -177,13 +181,27 @@ def started(
     init = Equation(partial, start, guard)
     outside = tuple(loop for loop in loops if loop.index not in over)
     inside = Nest(tuple(loop for loop in loops if loop.index in over), (update,))
+    alone = one_thread(reduction)
     if outside:
-        return (Nest(outside, (init, inside)),)
-    return (Nest((ONE_THREAD,), (init,)) if top_level else init, inside)
+        first: Statement = Nest(alone, (init,)) if alone else init
+        return (Nest(outside, (first, inside)),)
+    return (nested(reduction, (), init), inside)
+
+
+def one_thread(reduction: Reduction) -> tuple[Loop, ...]:
+    """A loop of one iteration per thread axis that the reduction is bound to.
+
+    Beside a reduction over threads, what stands outside it is the work of one thread.
+    """
+    return tuple(Loop("B", loop.axis, 1) for loop in reduction.candidates if loop.axis is not None)
 
 
 def nested(reduction: Reduction, loops: tuple[Loop, ...], equation: Equation) -> Statement:
-    """An equation under loops; without any, as a statement, or under one thread at the top."""
-    if loops:
-        return Nest(loops, (equation,))
-    return Nest((ONE_THREAD,), (equation,)) if len(reduction.top) == 1 else equation
+    """An equation under loops, with one thread for the axes that the reduction is bound to.
+
+    At the top level, where a kernel of its own begins, one thread is only needed without loops.
+    """
+    if len(reduction.top) == 1:
+        return Nest(loops or (ONE_THREAD,), (equation,))
+    header = loops + one_thread(reduction)
+    return Nest(header, (equation,)) if header else equation
