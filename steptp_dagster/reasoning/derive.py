@@ -44,7 +44,7 @@ update_kind          path                assignment, update or recurrence
 update_op            path                ``+ * max min``, ``""`` where it is no pure update
 update_init          path                identity, continue or ambiguous; ``""`` likewise
 reduction_loops      path                indices of its reduction loops
-depends              path, index         none, dependence or unknown: what the loop carries
+depends              path, index         none, reduction, dependence, unknown: what it carries
 cost                 figure              a figure of ``leir.cost`` (``evidence.EFFECT_FIGURES``)
 ===================  ==================  ======================================================
 
@@ -87,10 +87,11 @@ def derive(fact: Fact, before: SignedProgram, after: SignedProgram) -> Value:
     that do not fit it, or a question without an answer (the extent of a loop that is not there).
     """
     if fact.side == "pair":
-        function, programs = PAIRED.get(fact.kind), (before, after)
+        function = PAIRED.get(fact.kind)
+        programs: tuple[SignedProgram, ...] = (before, after)
     else:
         function = ONE_SIDED.get(fact.kind)
-        programs = (before,) if fact.side == "before" else (after,)
+        programs = (before if fact.side == "before" else after,)
     if function is None:
         raise DerivationError(f"no derivation of {fact.kind!r} for side {fact.side!r}")
     _check_arity(fact, function, len(programs))

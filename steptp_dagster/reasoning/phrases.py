@@ -24,6 +24,7 @@ _ROLES: Final = {
 }
 _DEPENDS: Final = {
     "none": "carries no dependence",
+    "reduction": "carries nothing but an accumulation",
     "dependence": "carries a dependence",
     "unknown": "may carry a dependence",
 }

@@ -4,21 +4,22 @@ from collections.abc import Mapping
 from math import prod
 from typing import Final
 
+from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.cost import cost as cost_of
-from steptp_dagster.leir.dependence import carried
+from steptp_dagster.leir.dependence import Answer, carried
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typing
 from steptp_dagster.leir.updates import Update, classify
-from steptp_dagster.leir.walk import accesses_in, equations, expressions
+from steptp_dagster.leir.walk import Path, accesses_in, equations, expressions
 from steptp_dagster.reasoning.kinds import (
     Derivation,
     DerivationError,
     equation_at,
-    loop_at,
     name_of,
     path_of,
+    statement_at,
 )
 from steptp_dagster.strategies.facts import Value
 
@@ -116,9 +117,22 @@ def reduction_loops(signed: SignedProgram, path: Value) -> tuple[str, ...]:
 
 
 def depends(signed: SignedProgram, path: Value, index: Value) -> str:
-    """What the loop of that index at or around a statement carries."""
-    loop_at(signed, path, index)
-    return carried(signed, path_of(path), name_of(index)).name.lower()
+    """What the loop of that index at or around a statement carries.
+
+    ``reduction``: nothing but the accumulation of pure updates.
+    """
+    found = carried(signed, _nest_of_loop(signed, path_of(path), name_of(index)), name_of(index))
+    if found.answer is Answer.NONE and found.reduction is not Answer.NONE:
+        return "reduction"
+    return found.answer.name.lower()
+
+
+def _nest_of_loop(signed: SignedProgram, path: Path, index: str) -> Path:
+    for depth in range(len(path), 0, -1):
+        statement = statement_at(signed, path[:depth])
+        if isinstance(statement, Nest) and index in {loop.index for loop in statement.loops}:
+            return path[:depth]
+    raise DerivationError(f"no loop {index!r} around the statement at {path}")
 
 
 def cost(signed: SignedProgram, figure: Value) -> int:

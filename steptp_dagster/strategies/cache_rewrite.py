@@ -282,9 +282,12 @@ def _mapped(nest: Nest, path: Path, function: Callable[[Path], Callable[[Expr], 
         if isinstance(inner, Nest):
             body.append(_mapped(inner, here, function))
         else:
-            change = function(here)
-            body.append(map_equation(inner, lambda e, change=change: map_expr(e, change)))
+            body.append(map_equation(inner, _everywhere(function(here))))
     return replace(nest, body=tuple(body))
+
+
+def _everywhere(function: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
+    return lambda expr: map_expr(expr, function)
 
 
 def _with(

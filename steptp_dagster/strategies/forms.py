@@ -60,7 +60,8 @@ def split(form: Form, inner: frozenset[str]) -> tuple[Form, Form] | None:
     ``inside`` uses only the indices in ``inner`` and has no constant; ``outside`` uses none of
     them. None where one division mixes both kinds, or where a value is opaque.
     """
-    outside, inside = [], []
+    outside: list[tuple[Atom, int]] = []
+    inside: list[tuple[Atom, int]] = []
     for atom, k in form.terms:
         names = names_in(Form(0, ((atom, 1),)))
         if _opaque(atom) or (names & inner and not names <= inner):
