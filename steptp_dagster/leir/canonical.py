@@ -93,7 +93,7 @@ def _tensor_numbers(signed: SignedProgram) -> dict[str, str]:
 
 
 def _statement_key(
-    statement: Statement, indices: Mapping[str, str], names: Mapping[str, str]
+    statement: Statement, indices: Mapping[str, str], names: Mapping[str, str], depth: int = 0
 ) -> str:
     if isinstance(statement, Equation):
         target = _key(statement.target, indices, names)
@@ -102,9 +102,10 @@ def _statement_key(
     inner = dict(indices)
     heads = []
     for loop in statement.loops:
-        inner[loop.index] = f"${len(inner)}"
+        inner[loop.index] = f"${depth}"
+        depth += 1
         heads.append(f"{loop.kind}{loop.axis or ''}{loop.start},{loop.extent}")
-    body = "".join(_statement_key(s, inner, names) for s in statement.body)
+    body = "".join(_statement_key(s, inner, names, depth) for s in statement.body)
     return f"{' '.join(heads)}[{body}]"
 
 
@@ -180,16 +181,17 @@ def canonical_nest(nest: Nest) -> CanonicalNest:
     return CanonicalNest(statement_text(result), tensors)
 
 
-def _renamed_indices(nest: Nest, outer: Mapping[str, str]) -> Nest:
+def _renamed_indices(nest: Nest, outer: Mapping[str, str], depth: int = 0) -> Nest:
     names = dict(outer)
     loops: list[Loop] = []
     for loop in nest.loops:
-        letters = next(islice(fresh_indices(()), len(names), None))
+        letters = next(islice(fresh_indices(()), depth, None))
+        depth += 1
         names[loop.index] = f"{loop.axis or ''}{letters}"
         loops.append(replace(loop, index=names[loop.index]))
     by: dict[str, Expr] = {old: Index(new) for old, new in names.items()}
     body = tuple(
-        _renamed_indices(statement, names)
+        _renamed_indices(statement, names, depth)
         if isinstance(statement, Nest)
         else map_equation(statement, lambda expr: substitute(expr, by))
         for statement in nest.body
