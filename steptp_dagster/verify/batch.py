@@ -8,7 +8,8 @@ from steptp_dagster.leir.validity import check
 from steptp_dagster.lowering import Unlowerable, compile_programs
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.budget import too_large
-from steptp_dagster.verify.verdict import InvalidOriginal, Verdict, rejection, verify
+from steptp_dagster.verify.record import InvalidOriginal, Verdict, rejection
+from steptp_dagster.verify.verdict import verify
 
 Pair = tuple[SignedProgram, SignedProgram]
 

@@ -4,33 +4,37 @@ The margin of a trivial answer is the largest normalised difference (T1's measur
 the well-scaled families: what the verdict would see if a candidate gave that answer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steptp_dagster.leir.signature import Signature
 from steptp_dagster.verify.compare import Array, difference, is_float
-from steptp_dagster.verify.original import Case, Original
+
+if TYPE_CHECKING:
+    from steptp_dagster.verify.original import Case
 
 
-def margins(original: Original) -> tuple[tuple[str, float], ...]:
+def margins(signature: Signature, cases: "Sequence[Case]") -> tuple[tuple[str, float], ...]:
     """Margins by ``OUTPUT=ANSWER``: zeros, the output's mean, each input of the same shape."""
     found: dict[str, float] = {}
-    for case in original.cases:
-        if case.family.adversarial:
+    for case in cases:
+        if case.family.adversarial or not case.judges_values:
             continue
-        for name, answer in _trivial(original, case):
+        for name, answer in _trivial(signature, case):
             found[name] = max(found.get(name, 0.0), answer)
     return tuple(sorted(found.items()))
 
 
-def _trivial(original: Original, case: Case) -> Iterator[tuple[str, float]]:
-    for variable in original.signed.signature.outputs:
+def _trivial(signature: Signature, case: "Case") -> Iterator[tuple[str, float]]:
+    for variable in signature.outputs:
         if not is_float(variable.dtype):
             continue
         output = case.reference[variable.name]
         yield f"{variable.name}=zeros", difference(output, np.zeros_like(output))
         yield f"{variable.name}=mean", difference(output, np.full_like(output, _mean(output)))
-        for source in original.signed.signature.sources:
+        for source in signature.sources:
             if source.role != "const" and source.shape == variable.shape:
                 value = case.inputs[source.name].astype(np.float64)
                 yield f"{variable.name}={source.name}", difference(output, value)

@@ -24,6 +24,7 @@ from steptp_dagster.verify.families import (
     inputs,
     thresholds_family,
 )
+from steptp_dagster.verify.margins import margins
 
 _KEPT: Final = 4
 #: A relative change of 2^-40 of the data that changes results by more than this is amplified
@@ -60,11 +61,16 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """An original with its results; ``dropped`` names the families it has no value on."""
+    """An original with its results.
+
+    ``dropped`` names the families it has no value on; ``margins`` says how far trivial answers
+    are from its outputs (``margins.margins``).
+    """
 
     signed: SignedProgram
     cases: tuple[Case, ...]
     dropped: tuple[str, ...]
+    margins: tuple[tuple[str, float], ...]
 
     @property
     def plain_families(self) -> int:
@@ -109,7 +115,7 @@ def evaluate(signed: SignedProgram, seed: int, compared: tuple[float, ...] = ())
         cases += found
         if not found:
             dropped.append(family.name)
-    result = Original(signed, tuple(cases), tuple(dropped))
+    result = Original(signed, tuple(cases), tuple(dropped), margins(signed.signature, cases))
     _kept[key] = result
     while len(_kept) > _KEPT:
         _kept.popitem(last=False)

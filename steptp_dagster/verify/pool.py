@@ -12,7 +12,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.verify import reasons, worker
-from steptp_dagster.verify.verdict import Verdict, rejection
+from steptp_dagster.verify.record import Verdict, rejection
 
 Key = TypeVar("Key", bound=Hashable)
 

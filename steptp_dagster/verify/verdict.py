@@ -10,15 +10,14 @@ First statically, then in two numerical parts on named, seeded input families:
 ``docs/verification.md`` has the measurements behind the thresholds.
 """
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
-from steptp_dagster.leir.violation import Violation
 from steptp_dagster.lowering import Kernel, Unlowerable, compile_programs
 from steptp_dagster.lowering.arena import KernelFault
 from steptp_dagster.verify import reasons
@@ -32,11 +31,15 @@ from steptp_dagster.verify.compare import (
     same_bits,
     same_values,
 )
-from steptp_dagster.verify.margins import margins
 from steptp_dagster.verify.original import Case, Original, evaluate, thresholds
+from steptp_dagster.verify.record import (
+    Equality,
+    FamilyEvidence,
+    InvalidOriginal,
+    Verdict,
+    rejection,
+)
 from steptp_dagster.verify.versions import versions
-
-Equality = Literal["exact", "reassociated", "rejected"]
 
 #: Greatest normalised difference of two binary64 evaluations of one function (T1).
 MATHEMATICS: Final = 1e-11
@@ -48,62 +51,7 @@ FEWEST_FAMILIES: Final = 10
 
 TARGETS: Final = ("llvm",)
 
-
-class InvalidOriginal(ValueError):
-    """The original is not valid LEIR, so that nothing can be said of the candidate."""
-
-    def __init__(self, violations: tuple[Violation, ...]) -> None:
-        super().__init__(f"the original is invalid: {violations[0].message}")
-        self.violations = violations
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyEvidence:
-    """What was measured on one family, the worst over all outputs.
-
-    ``difference`` is T1's normalised difference, None where T1 does not apply. The errors are
-    T2's, in epsilons of the output's dtype, None where only finiteness is asked for or no output
-    is a float. ``new_non_finite`` counts elements that the candidate alone lost.
-    """
-
-    family: str
-    difference: float | None
-    original_error: float | None
-    candidate_error: float | None
-    original_non_finite: int
-    candidate_non_finite: int
-    new_non_finite: int
-    exact: bool
-    bitwise: bool
-    failure: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Accepted or rejected, with all evidence. ``reason`` is None exactly when accepted."""
-
-    accepted: bool
-    equality: Equality
-    bitwise: bool
-    reason: str | None
-    message: str = ""
-    static: tuple[Violation, ...] = ()
-    families: tuple[FamilyEvidence, ...] = ()
-    dropped_families: tuple[str, ...] = ()
-    margins: tuple[tuple[str, float], ...] = ()
-    target: str = "llvm"
-    seeds: tuple[int, ...] = ()
-    versions: tuple[tuple[str, str], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The verdict as plain JSON values; infinite numbers are the texts ``inf``, ``-inf``."""
-        record = asdict(self)
-        record["margins"] = dict(self.margins)
-        record["versions"] = dict(self.versions)
-        plain = _plain(record)
-        if not isinstance(plain, dict):
-            raise TypeError("a verdict is a JSON object")
-        return plain
+__all__ = ["FamilyEvidence", "InvalidOriginal", "Verdict", "rejection", "verify"]
 
 
 def verify(
@@ -120,11 +68,6 @@ def verify(
         raise InvalidOriginal(broken)
     verdict = _static(original, candidate) or _numeric(original, candidate, seed)
     return replace(verdict, target=target, seeds=(seed,), versions=versions())
-
-
-def rejection(reason: str, message: str, static: tuple[Violation, ...] = ()) -> Verdict:
-    """A verdict that rejects without numerical evidence."""
-    return Verdict(False, "rejected", False, reason, message, static)
 
 
 def _static(original: SignedProgram, candidate: SignedProgram) -> Verdict | None:
@@ -167,7 +110,7 @@ def _judged(reference: Original, families: tuple[FamilyEvidence, ...]) -> Verdic
         message=message,
         families=families,
         dropped_families=reference.dropped,
-        margins=margins(reference),
+        margins=reference.margins,
     )
 
 
@@ -267,14 +210,3 @@ def _allowed(original_error: float, dtype: str) -> float:
     """
     allowed = ERROR_FACTOR * original_error + ERROR_SLACK
     return max(allowed, MATHEMATICS / 2.0**-52) if dtype == "f64" else allowed
-
-
-def _plain(value: object) -> object:
-    """Tuples as lists, infinite floats as texts, everything below likewise."""
-    if isinstance(value, dict):
-        return {key: _plain(v) for key, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return "nan" if np.isnan(value) else "inf" if value > 0 else "-inf"
-    return value

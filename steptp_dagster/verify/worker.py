@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from steptp_dagster.verify.batch import Pair
-    from steptp_dagster.verify.verdict import Verdict
+    from steptp_dagster.verify.record import Verdict
 
 
 def quieten_tvm() -> None:

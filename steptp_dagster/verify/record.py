@@ -1,0 +1,82 @@
+"""Verdicts as values: what was judged, the evidence, the reason. Needs no TVM."""
+
+from dataclasses import asdict, dataclass
+from math import isfinite, isnan
+from typing import Any, Literal
+
+from steptp_dagster.leir.violation import Violation
+
+Equality = Literal["exact", "reassociated", "rejected"]
+
+
+class InvalidOriginal(ValueError):
+    """The original is not valid LEIR, so that nothing can be said of the candidate."""
+
+    def __init__(self, violations: tuple[Violation, ...]) -> None:
+        super().__init__(f"the original is invalid: {violations[0].message}")
+        self.violations = violations
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyEvidence:
+    """What was measured on one family, the worst over all outputs.
+
+    ``difference`` is T1's normalised difference, None where T1 does not apply. The errors are
+    T2's, in epsilons of the output's dtype, None where only finiteness is asked for or no output
+    is a float. ``new_non_finite`` counts elements that the candidate alone lost.
+    """
+
+    family: str
+    difference: float | None
+    original_error: float | None
+    candidate_error: float | None
+    original_non_finite: int
+    candidate_non_finite: int
+    new_non_finite: int
+    exact: bool
+    bitwise: bool
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Accepted or rejected, with all evidence. ``reason`` is None exactly when accepted."""
+
+    accepted: bool
+    equality: Equality
+    bitwise: bool
+    reason: str | None
+    message: str = ""
+    static: tuple[Violation, ...] = ()
+    families: tuple[FamilyEvidence, ...] = ()
+    dropped_families: tuple[str, ...] = ()
+    margins: tuple[tuple[str, float], ...] = ()
+    target: str = "llvm"
+    seeds: tuple[int, ...] = ()
+    versions: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as plain JSON values; infinite numbers are the texts ``inf``, ``-inf``."""
+        record = asdict(self)
+        record["margins"] = dict(self.margins)
+        record["versions"] = dict(self.versions)
+        plain = _plain(record)
+        if not isinstance(plain, dict):
+            raise TypeError("a verdict is a JSON object")
+        return plain
+
+
+def rejection(reason: str, message: str, static: tuple[Violation, ...] = ()) -> Verdict:
+    """A verdict that rejects without numerical evidence."""
+    return Verdict(False, "rejected", False, reason, message, static)
+
+
+def _plain(value: object) -> object:
+    """Tuples as lists, infinite floats as texts, everything below likewise."""
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not isfinite(value):
+        return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
+    return value
