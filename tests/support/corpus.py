@@ -218,6 +218,23 @@ VALID: tuple[Case, ...] = (
         "L^3_a B^4_tx[D_{a,tx}=if_then_else(a==0,A_{tx},D_{a-1,3-tx}+1);];",
     ),
     _valid(
+        "siblings-pass-on-through-a-serial-loop",
+        "input A f32[4]; output D f32[4]",
+        "B^1_bx[B^4_tx[S_{tx}=A_{tx};];L^3_c[B^4_tx[X=S_{(tx+1)%4};];B^4_tx[S_{tx}=X*2;];];"
+        "B^4_tx[D_{tx}=S_{tx};];];",
+        "S f32 s; X f32 l",
+    ),
+    _valid(
+        "threads-keep-their-own-through-a-serial-loop",
+        "input A f32[3,4]; output D f32[4]",
+        "B^1_bx L^3_c B^4_tx[D_{tx}=if_then_else(c==0,0,D_{tx})*0.5+A_{c,tx};];",
+    ),
+    _valid(
+        "block-reduction-in-a-serial-loop",
+        "input A f32[3,4]; output D f32[]",
+        "B^1_bx L^3_c B^4_tx[D=D+A_{c,tx};];",
+    ),
+    _valid(
         "launch-loop-around-blocks-with-shared-memory",
         "input A f32[3,2,4]; output D f32[3,2,4]",
         "L^3_a B^2_bx[B^4_tx[S_{tx}=A_{a,bx,tx};];B^4_tx[D_{a,bx,tx}=S_{(tx+1)%4};];];",
@@ -673,6 +690,18 @@ INVALID: tuple[Case, ...] = (
         "blocks-write-the-same-across-siblings",
         _ONE,
         "L^1_a[B^4_bx[D_{bx}=A_{bx};];B^4_bx[D_{3-bx}=A_{bx};];];",
+    ),
+    _invalid(
+        "thread-communication",
+        "threads-pass-on-through-a-serial-loop",
+        "input A f32[4]; output D f32[3,4]",
+        "B^1_bx L^3_c B^4_tx[D_{c,tx}=if_then_else(c==0,A_{tx},D_{c-1,3-tx}+1);];",
+    ),
+    _invalid(
+        "vector-width",
+        "three-lanes",
+        "input A f32[3]; output D f32[3]",
+        "V^3_a[D_{a}=A_{a};];",
     ),
     _invalid("vector-not-innermost", "vector-outside", _TWO, "V^4_a L^4_c[D_{a}=D_{a}+A_{a,c};];"),
     _invalid(

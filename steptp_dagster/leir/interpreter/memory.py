@@ -16,6 +16,7 @@ Location = tuple[str, Key]
 #: Statement that wrote the inputs, parameters and constants.
 BEFORE: Path = (-1,)
 _SEVERAL = object()
+_Touch = tuple[object, bool, Path | None]
 
 
 @dataclass(slots=True)
@@ -25,15 +26,19 @@ class LoopState:
     ``checked``: a P, V or B loop, whose iterations may not conflict. ``seen`` maps a location to
     the iteration that touched it (or _SEVERAL), whether it was written, and the statement whose
     block reduction was all that touched it. ``accumulators``: the pure updates whose outermost
-    reduction loop this is; ``touchers``: the statements that touched a location.
+    reduction loop this is; ``touchers``: the statements that touched a location. ``steady``: for
+    a thread loop inside serial loops of one launch, the places of the launch's loops and of the
+    ``B`` loops around it; ``history`` is ``seen`` for all its instances under the same of these.
     """
 
     name: str
     checked: bool
     now: int = 0
     accumulators: "list[StatementState]" = field(default_factory=list)
-    seen: dict[Location, tuple[object, bool, Path | None]] = field(default_factory=dict)
+    seen: dict[Location, "_Touch"] = field(default_factory=dict)
     touchers: dict[Location, set[Path]] = field(default_factory=dict)
+    steady: tuple[int, ...] | None = None
+    history: dict[tuple[Key, Location], "_Touch"] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -202,21 +207,37 @@ class Memory:
         by: Path | None,
         statement: StatementState,
     ) -> None:
-        entry = loop.seen.get(location)
-        if entry is None:
-            loop.seen[location] = (loop.now, write, by)
-            return
-        iteration, wrote, before = entry
-        same = by if by == before else None
-        if iteration != loop.now:
-            if (write or wrote) and same is None:
+        now, clash = _after(loop.seen.get(location), loop.now, write, by)
+        loop.seen[location] = now
+        subject = f"{loop.name} {location[0]}"
+        if clash:
+            message = (
+                f"iterations of {loop.name} conflict: {location[0]} at {list(location[1])} "
+                "is touched by several, one writes"
+            )
+            self.fault("loop-conflict", message, statement, subject)
+        if loop.steady is not None:
+            place = (tuple(self.env[slot] for slot in loop.steady), location)
+            loop.history[place], moved = _after(loop.history.get(place), loop.now, write, by)
+            if moved and not clash:
                 message = (
-                    f"iterations of {loop.name} conflict: {location[0]} at {list(location[1])} "
-                    "is touched by several, one writes"
+                    f"{location[0]} at {list(location[1])} passes between threads of {loop.name} "
+                    "from one iteration of a serial loop around it to another"
                 )
-                self.fault("loop-conflict", message, statement, loop.name + " " + location[0])
-            iteration = _SEVERAL
-        loop.seen[location] = (iteration, write or wrote, same)
+                self.fault("thread-communication", message, statement, subject)
+
+
+def _after(
+    before: _Touch | None, iteration: int, write: bool, by: Path | None
+) -> tuple[_Touch, bool]:
+    """The record of a location after one more touch, and whether that is a conflict."""
+    if before is None:
+        return (iteration, write, by), False
+    first, wrote, reducing = before
+    same = by if by == reducing else None
+    if first == iteration:
+        return (first, write or wrote, same), False
+    return (_SEVERAL, write or wrote, same), (write or wrote) and same is None
 
 
 def _among(loop: LoopState, loops: tuple[LoopState, ...]) -> bool:

@@ -230,6 +230,8 @@ class _NestCompiler:
             return self._equation(statement, path, loops, states)
         own = tuple(LoopState(x.index, x.kind in "PVB") for x in statement.loops)
         inner_loops, inner_states = loops + statement.loops, states + own
+        for k, state in enumerate(own, len(loops)):
+            state.steady = self._steady(inner_loops[: k + 1])
         actions = [
             self._statement(s, (*path, i), inner_loops, inner_states)
             for i, s in enumerate(statement.body)
@@ -238,6 +240,15 @@ class _NestCompiler:
             loop, state = statement.loops[depth], own[depth]
             actions = [self._loop(loop, state, len(loops) + depth, actions)]
         return actions[0]
+
+    def _steady(self, loops: tuple[Loop, ...]) -> tuple[int, ...] | None:
+        """See ``LoopState.steady``; ``loops`` end with the loop in question."""
+        around = list(enumerate(loops[:-1]))
+        if loops[-1].axis not in THREAD_AXES:
+            return None
+        if all(loop.kind == "B" for i, loop in around if i >= self.launch):
+            return None
+        return tuple(i for i, loop in around if i < self.launch or loop.kind == "B")
 
     def _loop(self, loop: Loop, state: LoopState, slot: int, actions: list[_Action]) -> _Action:
         iterations = range(loop.start, loop.start + loop.extent)

@@ -39,6 +39,8 @@ from steptp_dagster.leir.walk import (
     iter_expr,
 )
 
+_LANES = (1, 2, 4, 8, 16)
+
 
 @dataclass(frozen=True, slots=True)
 class PureUpdate:
@@ -248,10 +250,13 @@ def kinds_and_threads(signed: SignedProgram, log: Log) -> None:
                     elif home[1] != blocks:
                         message = f"{access.name} is used under other block axes before"
                         log.report("scope-blocks", message, located.path, access.name)
-    # A vector loop holds nothing but equations.
+    # A vector loop holds nothing but equations, and has as many lanes as hardware has.
     for path, nest in _nests(signed.program):
         inner = any(isinstance(s, Nest) for s in nest.body)
         for k, loop in enumerate(nest.loops):
+            if loop.kind == "V" and loop.extent not in _LANES:
+                message = f"V loop {loop.index} has {loop.extent} lanes"
+                log.report("vector-width", message, path, loop.index)
             if loop.kind == "V" and (inner or k < len(nest.loops) - 1):
                 message = f"V loop {loop.index} is not innermost"
                 log.report("vector-not-innermost", message, path, loop.index)
