@@ -145,6 +145,16 @@ def _under(program: Program, place: _Place, body: tuple[Statement, ...]) -> tupl
     return (Nest((Loop("L", name, 1),), body),)
 
 
+def _nest(old: Nest, body: tuple[Statement, ...]) -> tuple[Nest, ...]:
+    """The nest over a new body: gone with its last statement, one with a nest left alone in it."""
+    if not body:
+        return ()
+    first = body[0]
+    if len(old.body) > 1 and len(body) == 1 and isinstance(first, Nest):
+        return (replace(first, loops=(*old.loops, *first.loops)),)
+    return (replace(old, body=body),)
+
+
 def _rebuilt(
     program: Program,
     changes: Mapping[Path, tuple[Statement, ...]],
@@ -162,7 +172,7 @@ def _rebuilt(
         body = tuple(
             new for i, inner in enumerate(statement.body) for new in visit(inner, (*path, i))
         )
-        return (*((replace(statement, body=body),) if body else ()), *behind)
+        return (*_nest(statement, body), *behind)
 
     nests = [new for i, nest in enumerate(program.nests) for new in visit(nest, (i,))]
     return Program(tuple(nest for nest in nests if isinstance(nest, Nest)))
