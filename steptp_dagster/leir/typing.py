@@ -169,7 +169,7 @@ def _build(expr: Expr, context: DType) -> Typed:
         case Index():
             return Typed(expr, _I64)
         case Access():
-            subscripts = tuple(_settled(_build(e, _F64), _I64) for e in expr.subscripts)
+            subscripts = tuple([_settled(_build(e, _F64), _I64) for e in expr.subscripts])
             return Typed(expr, DTYPES[expr.dtype].evaluation, subscripts)
         case Unary():
             return _joined(expr, (_build(expr.operand, context),), context)
@@ -198,9 +198,9 @@ def _joined(
     expr: Expr, operands: tuple[Typed, ...], context: DType, *, real: bool = False
 ) -> Typed:
     """An operation in the common type of its operands; ``real``: never an integer operation."""
-    dtype = common(tuple(operand.dtype for operand in operands), context, real=real)
+    dtype = common(tuple([operand.dtype for operand in operands]), context, real=real)
     if not _is_free(dtype):
-        operands = tuple(_settled(operand, dtype) for operand in operands)
+        operands = tuple([_settled(operand, dtype) for operand in operands])
     return Typed(expr, dtype, operands)
 
 
@@ -220,6 +220,11 @@ def _chain(expr: Compare) -> Typed:
 
 def common(dtypes: tuple[DType, ...], context: DType, *, real: bool = False) -> DType:
     """The type of an operation on operands of these types (see the head of the module)."""
+    first = dtypes[0]
+    if (first is dtypes[-1] and len(dtypes) <= 2) and (  # the common case, made fast
+        first.kind == "float" or (first.kind == "int" and not real)
+    ):
+        return first
     widest: DType | None = None
     free = True
     literal_real = real
@@ -261,9 +266,7 @@ def _settled(typed: Typed, wanted: DType) -> Typed:
         dtype = wanted if wanted.is_float else _F64
     else:
         dtype = _I64 if wanted is _BOOL else wanted
-    return replace(
-        typed, dtype=dtype, operands=tuple(_settled(operand, dtype) for operand in typed.operands)
-    )
+    return Typed(typed.expr, dtype, tuple([_settled(operand, dtype) for operand in typed.operands]))
 
 
 # -- rules -----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from steptp_dagster.leir.fileform import (
 from steptp_dagster.leir.parser import ParseError
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import Scalar, Signature, SignedProgram, Variable
+from steptp_dagster.leir.texterror import TextError
 from tests.support.syntax import programs
 
 TEXT = "B^{2}_{tx=0}[D^{f32,g}_{tx}=A^{f32,g}_{tx}*K^{f32,g};];"
@@ -190,6 +191,19 @@ def test_npy_files(tmp_path: Path) -> None:
     (inner / "link.npy").symlink_to(tmp_path / "k.npy")
     with pytest.raises(FileFormError, match="outside"):
         read(header.replace("k.npy", "link.npy") + TEXT, base=inner)
+
+
+@given(
+    st.sampled_from(["input A f32[4]", "const K i8[2] = [1,2]", "output D f32[2] in 0..1"]),
+    st.integers(0, 30),
+    st.text(alphabet="#[]=.,-+e0129 infAaf32npy\x00é\n", max_size=6),
+)
+@settings(max_examples=100)
+def test_damaged_headers_fail_cleanly(line: str, at: int, put: str) -> None:
+    try:
+        read(f"# {line[:at]}{put}{line[at + 1 :]}\n# output Q f32[1]\n{TEXT}")
+    except TextError as error:
+        assert error.message.startswith("expected ")
 
 
 def _scalars(dtype: str) -> st.SearchStrategy[Scalar]:
