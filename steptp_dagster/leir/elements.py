@@ -111,29 +111,61 @@ def _start(accesses: Accesses, update: Update, target: Use) -> Iterator[Violatio
             "elements with and without an earlier write",
             f"{name} wholly fresh, or initialised by an equation of its own",
         )
-    if update.init == "continue" or not update.reduction_loops:
+    if update.init == "continue" or not update.repeating_loops:
         return
+    yield from _partial(accesses, update, target)
+
+
+def _partial(accesses: Accesses, update: Update, target: Use) -> Iterator[Violation]:
+    """Who else touches an implicitly started accumulator while it accumulates.
+
+    Inside a reduction loop nobody may. Inside a loop that only comes back to elements
+    (``X_{a//2}``), nobody may write between two touches.
+    """
     names = [ref.name for ref in target.chain]
-    depth = names.index(update.reduction_loops[0])
-    loop = target.chain[depth]
-    for other in accesses.by_tensor[name]:
-        if other.statement is target.statement or loop not in other.chain:
-            continue
+    depth = names.index(update.repeating_loops[0])
+    reduces = min((names.index(n) for n in update.reduction_loops), default=len(names))
+    for other in accesses.by_tensor[target.tensor]:
         common = common_loops(target.chain, other.chain)
-        relations = [*same(target.chain[:depth]), *free(target.chain[depth:common])]
-        answer = touch(target, other, relations)
+        if other.statement is target.statement or common <= depth:
+            continue
+        answer, kind, start = Answer.NONE, "partial-value", reduces
+        if common > reduces:
+            answer = _touches(target, other, reduces)
+        if answer is Answer.NONE and depth < reduces and other.write:
+            kind, start = "mixed-first-touch", depth
+            if _touches(target, other, depth) is not Answer.NONE:
+                answer = _between(target, other)
         if answer is Answer.NONE:
             continue
+        loop = names[start]
         yield Violation(
-            "partial-value" if answer is Answer.DEPENDENCE else "undecided",
-            f"{name} starts implicitly, and another equation touches it inside the reduction "
-            f"loop {loop.name}, where its value is partial",
+            kind if answer is Answer.DEPENDENCE else "undecided",
+            f"{target.tensor} starts implicitly, and another equation touches it inside loop "
+            f"{loop}, where its value is partial",
             other.statement.path,
             other.access.pos,
-            f"{name} inside loop {loop.name}",
-            f"an equation that initialises {name} before its update",
+            f"{target.tensor} inside loop {loop}",
+            f"an equation that initialises {target.tensor} before its update",
         )
         return
+
+
+def _touches(target: Use, other: Use, depth: int) -> Answer:
+    """Whether two uses touch one element, the first ``depth`` loops standing still."""
+    common = common_loops(target.chain, other.chain)
+    relations = [*same(target.chain[:depth]), *free(target.chain[depth:common])]
+    return touch(target, other, relations)
+
+
+def _between(target: Use, other: Use) -> Answer:
+    """Whether ``other`` touches an element between two touches by ``target``."""
+    found = sets.between_touches(target, other)
+    if found is False:
+        return Answer.NONE
+    if found is None or any(u.opaque or u.on_data for u in (target, other)):
+        return Answer.UNKNOWN
+    return Answer.DEPENDENCE
 
 
 def _coverage(accesses: Accesses, name: str, shape: Shape) -> Iterator[Violation]:

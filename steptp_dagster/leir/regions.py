@@ -22,6 +22,7 @@ from steptp_dagster.leir.affine import (
     Terms,
     add,
     leaves,
+    names_in,
     scale,
 )
 from steptp_dagster.leir.formulas import (
@@ -176,6 +177,7 @@ def region(use: Use, fixed: frozenset[str]) -> Region | None:
     limits: dict[Terms, list[int | None]] = {}
     needs: list[Formula] = []
     narrow: list[Form] = []
+    aside: list[Form] = []
     if use.formula != TRUE:
         for part in atoms_of(use.formula):
             if not isinstance(part, NonNegative | Zero):
@@ -189,14 +191,36 @@ def region(use: Use, fixed: frozenset[str]) -> Region | None:
                 if single_index(half):
                     narrow.append(half)
                 elif not _limit(half, use.forms, limits):
-                    return None
+                    if isinstance(part, Zero):
+                        return None
+                    aside.append(half)
     if narrow:
         bounds = Bounds(dict(bounds.box))
         for half in narrow:
             bounds.narrow(half)
         if bounds.empty:
             return None
+    if aside and not _met_aside(aside, parts, fixed, bounds):
+        return None
     return _region(use.forms, parts, bounds, limits, tuple(needs))
+
+
+def _met_aside(
+    aside: list[Form], parts: list[tuple[Form, Form]], fixed: frozenset[str], bounds: Bounds
+) -> bool:
+    """Whether conditions hold for some values of indices that no coordinate uses.
+
+    Such a condition (the guard of a reduction tile) takes nothing away from the region.
+    """
+    taken = set(fixed).union(*(names_in(moving) for _, moving in parts))
+    for form in aside:
+        names = [atom for atom, _ in form.terms if isinstance(atom, str)]
+        if len(names) < len(form.terms) or not taken.isdisjoint(names):
+            return False
+        if bounds.interval(form)[1] < 0:
+            return False
+        taken.update(names)
+    return True
 
 
 def _limit(half: Form, forms: Iterable[Form], limits: dict[Terms, list[int | None]]) -> bool:

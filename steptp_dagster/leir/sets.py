@@ -254,6 +254,26 @@ def written_before_first_touch(update: Use, others: Iterable[Use]) -> bool | Non
     return answer if isinstance(answer, bool) else None
 
 
+def between_touches(update: Use, other: Use) -> bool | None:
+    """Whether ``other`` may touch an element between two touches of it by ``update``."""
+    first, middle, last = Point(update, "i_"), Point(other, "j_"), Point(update, "k_")
+    text_first = update.statement.order < other.statement.order
+    variables = ",".join((*first.own, *middle.own, *last.own))
+    text = " and ".join(
+        (
+            first.domain,
+            middle.domain,
+            last.domain,
+            _same_place(first, middle),
+            _same_place(last, middle),
+            f"({_earlier(middle, first, text_first=text_first)})",
+            f"({_earlier(last, middle, text_first=not text_first)})",
+        )
+    )
+    found = _query(lambda isl, ctx: not isl.Set(f"{{ [{variables}] : {text} }}", ctx).is_empty())
+    return found if isinstance(found, bool) else None
+
+
 def fills(writers: Iterable[Use], shape: Sequence[int]) -> bool | None:
     """Whether the (certain) writers together write every element of a tensor of this shape."""
     variables = [f"x_{d}" for d in range(len(shape))]

@@ -20,6 +20,7 @@ from steptp_dagster.leir.affine import (
 from steptp_dagster.leir.ast import Access, Equation, Index, Nest, Program
 from steptp_dagster.leir.conversion import Converter, integer_range
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.formulas import narrowed
 from steptp_dagster.leir.signature import SignedProgram, Variable
 
 _Write = tuple[Bounds, Equation]
@@ -75,10 +76,16 @@ class Tables:
         writes = self._writes().get(name, [])
         hull: Interval | None = None
         for bounds, equation in writes:
-            form = Converter(bounds, self.read).form(equation.value)
+            converter = Converter(bounds, self.read)
+            form = converter.form(equation.value)
             if form is None:
                 return None
-            low, high = bounds.interval(form)
+            taken = bounds
+            if equation.guard is not None:
+                taken = narrowed(bounds, converter.formula(equation.guard))
+                if taken.empty:
+                    continue
+            low, high = taken.interval(form)
             hull = (low, high) if hull is None else (min(hull[0], low), max(hull[1], high))
         return hull
 

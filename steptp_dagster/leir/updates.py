@@ -12,9 +12,10 @@ from typing import Literal
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Statement, Use, common_loops
-from steptp_dagster.leir.affine import names_in
+from steptp_dagster.leir.affine import Form, names_in
 from steptp_dagster.leir.apart import proved_apart
 from steptp_dagster.leir.ast import Access, Binary, Call, Equation, Expr, Unary
+from steptp_dagster.leir.formulas import TRUE
 from steptp_dagster.leir.regions import covers, region
 from steptp_dagster.leir.sets import Relation
 from steptp_dagster.leir.signature import SignedProgram
@@ -239,9 +240,39 @@ def written_before(reader: Use, writes: Sequence[Use]) -> bool | None:
             place = region(write, frozenset(ref.name for ref in reader.chain[:n]))
             if place is not None and covers(place, reader):
                 return True
+        if _written_some_iterations_ago(reader, write):
+            return True
     if not certain:
         return None if writes else False
     answer = sets.all_written_before(reader, certain)
     if answer is False and (reader.opaque or reader.on_data or len(certain) < len(writes)):
         return None
     return answer
+
+
+def _written_some_iterations_ago(reader: Use, write: Use) -> bool:
+    """Whether an earlier iteration of one common loop surely wrote what is read (``X_{c-1}``)."""
+    n = common_loops(write.chain, reader.chain)
+    if n < len(write.chain) or write.formula != TRUE:
+        return False
+    for k in range(n):
+        name = write.chain[k].name
+        distance = 0
+        for read, written in zip(reader.forms, write.forms, strict=True):
+            factor = dict(written.terms).get(name)
+            if factor is None or read.terms != written.terms:
+                continue
+            distance, rest = divmod(written.const - read.const, factor)
+            if rest:
+                return False
+            break
+        if distance < 1 or reader.bounds.box[name][0] - distance < write.chain[k].loop.start:
+            continue
+        if all(
+            read.terms == written.terms
+            and name not in names_in(Form(0, tuple(t for t in read.terms if t[0] != name)))
+            and written.const - read.const == distance * dict(written.terms).get(name, 0)
+            for read, written in zip(reader.forms, write.forms, strict=True)
+        ):
+            return True
+    return False
