@@ -26,6 +26,7 @@ KEPT: Final = (
     "mv",
     "dot",
     "rms_norm",
+    "roll",
     "silu",
     "softplus",
     "tril",

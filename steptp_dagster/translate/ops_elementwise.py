@@ -337,29 +337,29 @@ def logical_not(op: Call, x: Value) -> Value:
     return op.builder.compute(op.shape, op.dtype, lambda *c: compare(x(*c), "==", ZERO))
 
 
-def _logical(op: Call, sign: str, x: Value, other: Value) -> Value:
+def _logical(op: Call, join: Callable[[Expr, Expr], Expr], x: Value, other: Value) -> Value:
     if "bitwise" in op.name and not x.dtype == other.dtype == "bool":
         raise Unsupported("self", "bit-wise operators work on bools only")
     left, right = truth(x.broadcast(op.shape)), truth(other.broadcast(op.shape))
-    return op.builder.compute(op.shape, op.dtype, lambda *c: Binary(sign, left(*c), right(*c)))
+    return op.builder.compute(op.shape, op.dtype, lambda *c: join(left(*c), right(*c)))
 
 
 @operator("aten.logical_and.default", "aten.bitwise_and.Tensor")
 def logical_and(op: Call, x: Value, other: Value) -> Value:
     """Whether both are non-zero."""
-    return _logical(op, "&", x, other)
+    return _logical(op, lambda a, b: Binary("&", a, b), x, other)
 
 
 @operator("aten.logical_or.default", "aten.bitwise_or.Tensor")
 def logical_or(op: Call, x: Value, other: Value) -> Value:
     """Whether one is non-zero."""
-    return _logical(op, "|", x, other)
+    return _logical(op, lambda a, b: Binary("|", a, b), x, other)
 
 
 @operator("aten.logical_xor.default", "aten.bitwise_xor.Tensor")
 def logical_xor(op: Call, x: Value, other: Value) -> Value:
     """Whether exactly one is non-zero."""
-    return _logical(op, "!=", x, other)
+    return _logical(op, lambda a, b: compare(a, "!=", b), x, other)
 
 
 @operator("aten.isnan.default")

@@ -1,9 +1,11 @@
 """Views and copies: operators that only say where an element comes from; none makes a nest."""
 
+from math import prod
 from typing import Any
 
 from steptp_dagster.translate.coords import Coord, Coords, constant, reshaped
-from steptp_dagster.translate.operators import Call, Unsupported, axis, operator
+from steptp_dagster.translate.operators import Call, axis, operator
+from steptp_dagster.translate.scalars import ZERO, compare
 from steptp_dagster.translate.values import Value
 
 
@@ -135,21 +137,14 @@ def flip(call: Call, x: Value, dims: list[int]) -> Value:
 def roll(call: Call, x: Value, shifts: list[int], dims: list[int]) -> Value:
     """Dimensions rotated; without ``dims`` the flattened tensor."""
     if not dims:
-        flat = x.view((call_size(x),), lambda c: reshaped(c, (call_size(x),), x.shape))
+        size = prod(x.shape)
+        flat = x.view((size,), lambda c: reshaped(c, (size,), x.shape))
         turned = _rotated(flat, {0: shifts[0]})
         return turned.view(x.shape, lambda c: reshaped(c, x.shape, turned.shape))
     total: dict[int, int] = {}
     for d, s in zip(dims, shifts, strict=True):
         total[axis(d, x.rank)] = total.get(axis(d, x.rank), 0) + s
     return _rotated(x, total)
-
-
-def call_size(x: Value) -> int:
-    """Number of elements of a value."""
-    size = 1
-    for extent in x.shape:
-        size *= extent
-    return size
 
 
 def _rotated(x: Value, shifts: dict[int, int]) -> Value:
@@ -179,5 +174,5 @@ def to_copy(call: Call, x: Value, *_options: Any) -> Value:  # noqa: ANN401
     if call.dtype == x.evaluation:
         return x.retyped(call.dtype)
     if call.dtype == "bool":
-        raise Unsupported("dtype", "a conversion to bool; compare with `!= 0` instead")
+        return call.builder.compute(call.shape, call.dtype, lambda *c: compare(x(*c), "!=", ZERO))
     return call.builder.compute(call.shape, call.dtype, x)

@@ -36,6 +36,8 @@ FAMILIES: Final = (
     "ops_views",
     "ops_windows",
 )
+#: Checks of what exporting with fixed shapes and dtypes has established; they compute nothing.
+CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default"})
 for _family in FAMILIES:
     importlib.import_module(f"steptp_dagster.translate.{_family}")
 
@@ -225,6 +227,8 @@ class _Walk:
         if node.target is python_operator.getitem:
             return self.item(node)
         name = str(node.target)
+        if name in CHECKS:
+            return ()
         translator = OPERATORS.get(name)
         if translator is None:
             raise self.refusal(node, name, "", "no translation of this operator")
