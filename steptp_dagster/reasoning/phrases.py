@@ -116,7 +116,7 @@ def _accesses(verb: str) -> Phrase:
 
 def _elements(verb: str) -> Phrase:
     def build(fact: Fact) -> str:
-        return f"{_where(fact)} {verb} {code(str(fact.arguments[1]))} {fact.value} times"
+        return f"{_where(fact)} {verb} {code(str(fact.arguments[1]))} up to {fact.value} times"
 
     return build
 

@@ -9,7 +9,7 @@ from steptp_dagster.leir.printer import expr_text, loops_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, at, equations, expressions, loops_around
 from steptp_dagster.strategies.base import Site
-from steptp_dagster.strategies.cache_points import Point, region
+from steptp_dagster.strategies.cache_points import Point, Region, region
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
@@ -27,13 +27,12 @@ def explain_read(
         raise ValueError(f"no such site in this program: {found}")
     reads = tuple(dict.fromkeys(expr_text(use.access) for use in found.uses))
     cache = new_tensor_names(before, 1)[0]
-    visits = prod(loop.extent for loop in point.above)
     copy = _writers(after, cache)[0]
     shown = (
         *_common(before, after, point, tensor, cache, copy),
         evidence(
             "no-reuse",
-            before_fact("element_reads", point.path, tensor, value=found.reads * visits),
+            before_fact("element_reads", point.path, tensor, value=_reads(found)),
             after_fact("element_reads", copy, tensor, value=_trips(after, copy)),
         ),
         _room(after, cache),
@@ -156,6 +155,11 @@ def _decision(after: SignedProgram, cache: str, first: Path) -> tuple[Fact, ...]
         after_fact("scope_of", cache, value=_access(after, cache).scope),
         after_fact("shape_of", cache, value=Analysis.of(after).shapes[cache]),
     )
+
+
+def _reads(found: Region) -> int:
+    """Reads of all visits, conditions not counted."""
+    return sum(prod(ref.loop.extent for ref in use.chain) for use in found.uses)
 
 
 def _written(program: SignedProgram, tensor: str) -> Fact:

@@ -101,7 +101,10 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What is read of a tensor below a point: a box, and how often it is read in one visit."""
+    """What is read of a tensor below a point: a box, and how often it is read in one visit.
+
+    ``reads`` respects conditions as far as they bound single indices.
+    """
 
     dimensions: tuple[Dimension, ...]
     uses: tuple[Use, ...]
@@ -134,7 +137,7 @@ def region(program: SignedProgram, point: Point, tensor: str) -> Region | str:
     reads = 0
     for use in uses:
         inner = use.chain[len(point.above) :]
-        reads += prod(ref.loop.extent for ref in inner)
+        reads += prod(high - low + 1 for low, high in (use.bounds.box[x.name] for x in inner))
         names = frozenset(ref.name for ref in inner)
         row = []
         for form in use.subscripts:

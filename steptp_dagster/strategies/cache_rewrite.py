@@ -231,12 +231,19 @@ def _written(offset: Expr | None, low: int, coordinate: Expr) -> Expr:
     if coordinate == Int(0):
         total = offset
     else:
-        total = coordinate if offset is None else Binary("+", offset, coordinate)
+        total = coordinate if offset is None else _plus(offset, coordinate)
     if total is None:
         return Int(low) if low >= 0 else Unary("-", Int(-low))
     if low == 0:
         return total
     return Binary("+" if low > 0 else "-", total, Int(abs(low)))
+
+
+def _plus(left: Expr, right: Expr) -> Expr:
+    """The sum, with sums on the right side taken apart so that none needs parentheses."""
+    if isinstance(right, Binary) and right.op == "+":
+        return Binary("+", _plus(left, right.left), right.right)
+    return Binary("+", left, right)
 
 
 def _inside(

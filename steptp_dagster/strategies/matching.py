@@ -55,10 +55,18 @@ def _same_head(a: Expr, b: Expr) -> bool:
 
 
 def same_domain(pattern: Sequence[Loop], other: Sequence[Loop], renaming: Renaming) -> bool:
-    """Whether the renaming maps the loops one to one onto loops of equal start and extent."""
-    ranges = {loop.index: (loop.start, loop.extent) for loop in pattern}
-    mapped = {renaming.get(loop.index): (loop.start, loop.extent) for loop in other}
-    return len(mapped) == len(other) and mapped == ranges
+    """Whether the renaming maps the loops one to one onto loops of equal start and extent.
+
+    Loops of extent 1 that the renaming leaves out do not count.
+    """
+    ranges = {
+        loop.index: (loop.start, loop.extent)
+        for loop in pattern
+        if loop.extent > 1 or loop.index in renaming.values()
+    }
+    theirs = [loop for loop in other if loop.extent > 1 or loop.index in renaming]
+    mapped = {renaming.get(loop.index): (loop.start, loop.extent) for loop in theirs}
+    return len(mapped) == len(theirs) and mapped == ranges
 
 
 def distinguishes(forms: Iterable[Form], names: Iterable[str], extents: Mapping[str, int]) -> bool:

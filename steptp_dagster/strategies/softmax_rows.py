@@ -72,9 +72,13 @@ def find(program: SignedProgram) -> tuple[Rows | Miss, ...]:
 
 
 def unused_loops(statement: Statement, target: Use) -> tuple[LoopRef, ...]:
-    """Enclosing loops on which the written element does not depend, outermost first."""
+    """Enclosing loops on which the written element does not depend, outermost first.
+
+    Loops of extent 1 count only where there is no other; then it is the innermost one.
+    """
     used = frozenset(name for form in target.forms for name in names_in(form))
-    return tuple(ref for ref in statement.chain if ref.name not in used)
+    unused = tuple(ref for ref in statement.chain if ref.name not in used)
+    return tuple(ref for ref in unused if ref.loop.extent > 1) or unused[-1:]
 
 
 class _Finder:

@@ -171,6 +171,8 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
                 before_fact("reduction_loops", p, value=updates[p].reduction_loops)
                 for p in (first, second)
             ),
+            *_single(program, first, loop.index),
+            *_single(program, second, other),
         ),
         evidence(
             "rows-overlap",
@@ -214,6 +216,15 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
         header = loops_text(loops_around(program.program, first))
         shown.append(evidence("state-not-private", before_fact("header_text", first, value=header)))
     return tuple(shown)
+
+
+def _single(program: SignedProgram, path: Path, row: str) -> tuple[Fact, ...]:
+    """The extents of reduction loops other than the one over a row, where there are any."""
+    extents = {loop.index: loop.extent for loop in loops_around(program.program, path)}
+    loops = Analysis.of(program).updates[path].reduction_loops
+    return tuple(
+        before_fact("loop_extent", path, name, value=extents[name]) for name in loops if name != row
+    )
 
 
 def _starts(program: SignedProgram, rows: Rows) -> tuple[Fact, ...]:

@@ -1,7 +1,6 @@
 """cache_read_write: keep what a nest uses again and again in local or shared memory."""
 
 from collections.abc import Iterator
-from math import prod
 from typing import Final
 
 from steptp_dagster.leir.analysis import Analysis
@@ -42,7 +41,7 @@ _WRITE: Final = (
     "guarded-by-reduction",
     "no-identity",
 )
-_LOCAL_PLACE: Final = "a cache in local memory stands below all loops bound to threads or blocks"
+_LOCAL_PLACE: Final = "a cache in local memory stands in a loop and below all that are bound"
 _SHARED_PLACE: Final = (
     "a cache in shared memory stands above the loops bound to threads and below those to blocks"
 )
@@ -104,7 +103,11 @@ class CacheReadWrite(Strategy):
 
     def _reads(self, program: SignedProgram, point: Point) -> Iterator[Site | Refusal]:
         uses = Analysis.of(program).accesses.under(point.path)
-        for tensor in dict.fromkeys(use.tensor for use in uses if not use.write):
+        for tensor in dict.fromkeys(
+            use.tensor
+            for use in uses
+            if not use.write and use.tensor != use.statement.equation.target.name
+        ):
             for scope in ("l", "s"):
                 objection = _misplaced(point, scope) or read_objection(program, point, tensor)
                 site = Site.of(
@@ -181,7 +184,7 @@ def _misplaced(point: Point, scope: str) -> tuple[str, str] | None:
     below = {loop.axis for loop in point.loops_below() if loop.axis is not None}
     above = {loop.axis for loop in point.above if loop.axis is not None}
     if scope == "l":
-        return ("threads-misplaced", _LOCAL_PLACE) if below else None
+        return None if point.above and not below else ("threads-misplaced", _LOCAL_PLACE)
     fits = bool(below) and below <= set(THREAD_AXES) and above <= set(BLOCK_AXES)
     return None if fits else ("threads-misplaced", _SHARED_PLACE)
 
@@ -220,7 +223,14 @@ def update_below(program: SignedProgram, point: Point) -> Path | None:
         return None
     path = below[0].path
     update = Analysis.of(program).updates[path]
-    return path if update.kind == "update" and update.reduction_loops else None
+    return path if update.kind == "update" and reduction_of(program, path) else None
+
+
+def reduction_of(program: SignedProgram, path: Path) -> frozenset[str]:
+    """The reduction loops of an update that have more than one iteration."""
+    analysis = Analysis.of(program)
+    wide = {ref.name for ref in analysis.accesses.statement_at[path].chain if ref.loop.extent > 1}
+    return frozenset(analysis.updates[path].reduction_loops) & wide
 
 
 def write_objection(program: SignedProgram, point: Point, path: Path) -> tuple[str, str] | None:
@@ -237,16 +247,14 @@ def write_objection(program: SignedProgram, point: Point, path: Path) -> tuple[s
         return "threads-misplaced", f"loops below {point.under} are bound to threads"
     below = statement.chain[len(point.above) :]
     inner = {ref.name for ref in below}
-    if not set(update.reduction_loops) <= inner:
+    if not reduction_of(program, path) <= inner:
         return "reduction-outside", f"{target.name} is also accumulated outside {point.under}"
-    if update.repeating_loops != update.reduction_loops:
+    wide = {ref.name for ref in statement.chain if ref.loop.extent > 1}
+    if set(update.repeating_loops) & wide != reduction_of(program, path):
         return "rows-overlap", f"several rows share an element of {target.name}"
     guard = statement.equation.guard
     if guard is not None and indices_in(guard) & set(update.reduction_loops):
         return "guarded-by-reduction", "the guard depends on a reduction loop"
-    trips = prod(ref.loop.extent for ref in below if ref.name in update.reduction_loops)
-    if trips < 2:
-        return "no-reuse", f"each element of {target.name} is updated once"
     if update.init == "identity" and _start(program, path) is None:
         return "no-identity", f"no literal starts {update.op} in {target.dtype}"
     return None
