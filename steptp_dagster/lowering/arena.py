@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from steptp_dagster.leir.dtypes import DTYPES
-from steptp_dagster.lowering.storage import NUMPY
+from steptp_dagster.lowering.storage import NUMPY, STORED_AS
 
 ALIGNMENT: Final = 64
 _GUARD: Final = 64
@@ -80,6 +80,10 @@ class Arena:
         """Addresses of the tensors in the order of the pointer table."""
         base = self._bytes.ctypes.data
         return [base + place.offset for place in self._layout.places]
+
+    def arrays(self) -> "list[np.ndarray[Any, Any]]":
+        """Flat views of the tensors in their storage types, in the order of the pointer table."""
+        return [self._of(p).view(STORED_AS[p.dtype]) for p in self._layout.places]
 
     def write(self, name: str, value: "np.ndarray[Any, Any]") -> None:
         """Fill a tensor; ``value`` has its NumPy dtype and its shape."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steptp_dagster.leir.dtypes import DTYPES
-from steptp_dagster.leir.signature import SignedProgram, Variable
+from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
 from steptp_dagster.lowering.abi import call
 from steptp_dagster.lowering.arena import Arena, Layout
 from steptp_dagster.lowering.precision import Precision
@@ -41,28 +41,29 @@ class Kernel:
         Raises InputError for arrays that do not fit, KernelFault if the program changed an input
         or wrote outside its tensors.
         """
-        sources = self._sources(inputs)
+        found = sources(self.signed.signature, inputs)
         arena = Arena(self.layout)
-        for name, value in sources.items():
+        for name, value in found.items():
             arena.write(name, value)
         call(self.function, arena.addresses)
-        arena.check(sources)
+        arena.check(found)
         return {v.name: arena.read(v.name) for v in self.signed.signature.outputs}
 
-    def _sources(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        wanted = [v for v in self.signed.signature.sources if v.role != "const"]
-        unknown = sorted(set(inputs) - {v.name for v in wanted})
-        if unknown:
-            raise InputError(f"no input or parameter: {', '.join(unknown)}")
-        found = {}
-        for variable in self.signed.signature.sources:
-            if variable.role == "const":
-                dtype = NUMPY[variable.dtype]
-                value = np.asarray(variable.values).astype(dtype).reshape(variable.shape)
-            else:
-                value = _fitting(variable, inputs.get(variable.name))
-            found[variable.name] = value
-        return found
+
+def sources(signature: Signature, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays of all sources in their dtypes, constants included. Raises InputError."""
+    wanted = [v for v in signature.sources if v.role != "const"]
+    unknown = sorted(set(inputs) - {v.name for v in wanted})
+    if unknown:
+        raise InputError(f"no input or parameter: {', '.join(unknown)}")
+    found = {}
+    for variable in signature.sources:
+        if variable.role == "const":
+            value = np.asarray(variable.values).reshape(variable.shape)
+            found[variable.name] = value.astype(NUMPY[variable.dtype])
+        else:
+            found[variable.name] = _fitting(variable, inputs.get(variable.name))
+    return found
 
 
 def _fitting(variable: Variable, value: Array | None) -> Array:

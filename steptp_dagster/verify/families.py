@@ -173,10 +173,11 @@ FAMILIES: Final[tuple[Family, ...]] = (
 
 
 def thresholds_family(thresholds: Sequence[float]) -> Family:
-    """Data exactly at, just below and just above the literals that a program compares data with."""
-    points = np.array(
-        sorted({t + step for t in thresholds for step in (-0.25, 0.0, 0.25)} | {0.0, -1.0, 1.0})
-    )
+    """Data exactly at, below, above and between the literals that programs compare data with."""
+    literals = sorted({*thresholds, -1.0, 0.0, 1.0})
+    between = [(a + b) / 2.0 for a, b in zip(literals, literals[1:], strict=False)]
+    around = [t + step for t in thresholds for step in (-0.25, 0.25)]
+    points = np.array(sorted({*literals, *between, *around}))
 
     def pattern(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
         return rng.choice(points, shape)

@@ -35,11 +35,11 @@ B^{5}_{tx=0}L^{12}_{a=0}[D^{f32,g}_{tx,a}=exp(A^{f32,g}_{tx,a}-C^{f32,g}_{tx})/E
 """
 
 SOFTMAX_HALF: Final = """\
-# input A f16[4,64]
-# output D f16[4,64]
-B^{4}_{tx=0}L^{64}_{a=0}[C^{f32,g}_{tx}=max(C^{f32,g}_{tx},A^{f16,g}_{tx,a});];
-B^{4}_{tx=0}L^{64}_{a=0}[E^{f32,g}_{tx}=E^{f32,g}_{tx}+exp(A^{f16,g}_{tx,a}-C^{f32,g}_{tx});];
-B^{4}_{tx=0}L^{64}_{a=0}[D^{f16,g}_{tx,a}=exp(A^{f16,g}_{tx,a}-C^{f32,g}_{tx})/E^{f32,g}_{tx};];
+# input A f16[2,4096]
+# output D f16[2,4096]
+B^{2}_{tx=0}L^{4096}_{a=0}[C^{f32,g}_{tx}=max(C^{f32,g}_{tx},A^{f16,g}_{tx,a});];
+B^{2}_{tx=0}L^{4096}_{a=0}[E^{f32,g}_{tx}=E^{f32,g}_{tx}+exp(A^{f16,g}_{tx,a}-C^{f32,g}_{tx});];
+B^{2}_{tx=0}L^{4096}_{a=0}[D^{f16,g}_{tx,a}=exp(A^{f16,g}_{tx,a}-C^{f32,g}_{tx})/E^{f32,g}_{tx};];
 """
 
 LAYERNORM: Final = """\

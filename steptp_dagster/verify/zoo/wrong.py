@@ -21,13 +21,13 @@ WRONG: Final[tuple[Pair, ...]] = (
         "trivial-output",
         "zeros for softmax",
         o.SOFTMAX_HALF,
-        "B^{4}_{tx=0}L^{64}_{a=0}[D^{f16,g}_{tx,a}=0;];",
+        "B^{2}_{tx=0}L^{4096}_{a=0}[D^{f16,g}_{tx,a}=0;];",
     ),
     rewritten(
         "trivial-output",
         "mean of softmax",
         o.SOFTMAX_HALF,
-        "B^{4}_{tx=0}L^{64}_{a=0}[D^{f16,g}_{tx,a}=1/64;];",
+        "B^{2}_{tx=0}L^{4096}_{a=0}[D^{f16,g}_{tx,a}=1/4096;];",
     ),
     rewritten(
         "trivial-output",
