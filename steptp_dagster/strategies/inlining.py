@@ -68,7 +68,7 @@ def inverse(
 ) -> dict[str, Expr] | None:
     """Indices of the write, in terms of the indices of the read, for equal subscripts.
 
-    Understands indices, sums with constants, multiples, and mixed radix ``i*n+j`` with j below
+    Understands indices, sums and differences with constants, multiples, and mixed radix ``i*n+j`` with j below
     n. Indices that no subscript holds are left out. None where a subscript is something else.
     """
     inner = {loop.index: loop for loop in writer_loops}
@@ -97,6 +97,8 @@ def _solve(
             return _solve(form.left, affine_sum(value, -k.value), inner, outer, found)
         case Binary(op="-", right=Int() as k):
             return _solve(form.left, affine_sum(value, k.value), inner, outer, found)
+        case Binary(op="-", left=Int() as k):
+            return _solve(form.right, mirrored(k.value, value), inner, outer, found)
         case Binary(op="+", left=Int() as k):
             return _solve(form.right, affine_sum(value, -k.value), inner, outer, found)
         case Binary(op="*", left=Int() as k, right=multiple) if not isinstance(multiple, Int):
@@ -112,6 +114,16 @@ def _solve(
             top, rest = _digits(value, k.value, outer)
             return _solve(high, top, inner, outer, found) and _solve(low, rest, inner, outer, found)
     return False
+
+
+def mirrored(k: int, value: Expr) -> Expr:
+    """``k - value``, simplified where the value is spelled as such a difference."""
+    match value:
+        case Binary(op="-", left=Int() as other, right=inner):
+            return affine_sum(inner, k - other.value)
+        case Int() if value.value <= k:
+            return Int(k - value.value)
+    return Binary("-", Int(k), value)
 
 
 def _is_multiple(expr: Expr) -> bool:

@@ -1,9 +1,19 @@
 """Joining two adjacent nests: which loops they share, what flows between them, the joined nest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from steptp_dagster.leir.ast import Access, Expr, Index, Loop, Nest, Program, Statement
+from steptp_dagster.leir.ast import (
+    Access,
+    Equation,
+    Expr,
+    Index,
+    Loop,
+    Nest,
+    Program,
+    Statement,
+)
+from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import (
     Path,
@@ -16,6 +26,7 @@ from steptp_dagster.leir.walk import (
     nests_in,
     replace_at,
 )
+from steptp_dagster.strategies.reductions import identity
 from steptp_dagster.strategies.rewrite import accesses_to, nest_at, reads_of, rename_loops
 
 
@@ -163,29 +174,35 @@ def in_local_memory(program: Program, names: tuple[str, ...]) -> Program:
     return map_program(program, lambda expr: map_expr(expr, visit))
 
 
-def in_registers(program: Program, path: Path, names: tuple[str, ...]) -> Program | None:
+def in_registers(
+    program: Program, path: Path, names: tuple[str, ...], starts: Mapping[str, str]
+) -> Program | None:
     """Tensors moved to scope ``l`` without the dimensions that the loops at ``path`` index.
 
     ``path`` is the joined nest. A dimension goes where every access has the bare index of one
     and the same loop there; None unless that tells apart all iterations of the loops around and
     at ``path``: then no iteration sees the element of another, so that one element will do.
+
+    ``starts`` names the tensors that an update starts implicitly, with its operation: they are
+    started by an equation in front of the body, now that iterations share the element; None
+    where that is more than one element, or where no literal denotes the start.
     """
     loops = loops_around(program, path) + nest_at(program, path).loops
     several = {loop.index for loop in loops if loop.extent > 1}
     dropped: dict[str, frozenset[int]] = {}
+    inits: list[Equation] = []
     for name in names:
         accesses = [access for _, _, access in accesses_to(program, name)]
-        dims = frozenset(
-            d
-            for d, subscript in enumerate(accesses[0].subscripts)
-            if isinstance(subscript, Index)
-            and subscript.name in {loop.index for loop in loops}
-            and all(access.subscripts[d] == subscript for access in accesses)
-        )
+        dims = _shared_dims(accesses, {loop.index for loop in loops})
         told_apart = {s.name for d in dims if isinstance(s := accesses[0].subscripts[d], Index)}
         if not dims or not several <= told_apart:
             return None
         dropped[name] = dims
+        if name in starts:
+            start = identity(starts[name], DTYPES[accesses[0].dtype])
+            if start is None or len(dims) < len(accesses[0].subscripts):
+                return None
+            inits.append(Equation(replace(accesses[0], scope="l", subscripts=()), start))
 
     def visit(node: Expr) -> Expr:
         if not isinstance(node, Access) or node.name not in dropped:
@@ -194,4 +211,17 @@ def in_registers(program: Program, path: Path, names: tuple[str, ...]) -> Progra
         kept = tuple(s for d, s in enumerate(node.subscripts) if d not in dims)
         return replace(node, scope="l", subscripts=kept)
 
-    return map_program(program, lambda expr: map_expr(expr, visit))
+    moved = map_program(program, lambda expr: map_expr(expr, visit))
+    nest = nest_at(moved, path)
+    return replace_at(moved, path, replace(nest, body=(*inits, *nest.body)))
+
+
+def _shared_dims(accesses: Sequence[Access], indices: set[str]) -> frozenset[int]:
+    """Dimensions where every access has the same bare index, one of ``indices``."""
+    return frozenset(
+        d
+        for d, subscript in enumerate(accesses[0].subscripts)
+        if isinstance(subscript, Index)
+        and subscript.name in indices
+        and all(access.subscripts[d] == subscript for access in accesses)
+    )

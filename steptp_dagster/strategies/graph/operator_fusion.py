@@ -8,11 +8,12 @@ from steptp_dagster.leir.ast import Nest, Program
 from steptp_dagster.leir.dependence import Answer, can_fuse
 from steptp_dagster.leir.printer import loops_text
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.updates import classify
 from steptp_dagster.leir.walk import Path, loops_around
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
-from steptp_dagster.strategies.evidence import effects, transition
+from steptp_dagster.strategies.evidence import effects, pair, transition
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.joining import (
     adjacent,
@@ -154,6 +155,7 @@ class OperatorFusion(Strategy):
         path, second = site.path, follower(site.path)
         first_nest, second_nest = (nest_at(before.program, p) for p in (path, second))
         depth = site.integer("depth")
+        deepest = common_depth(first_nest.loops, second_nest.loops)
         shared = flow(first_nest, second_nest)
         after_loops = nest_at(after.program, path).loops
         header: list[Fact] = []
@@ -198,6 +200,7 @@ class OperatorFusion(Strategy):
                 Evidence(name, known[name]) for name in self.preconditions_at(site)
             ),
             decision=(
+                pair("at_most", depth, deepest, value=True),
                 after_fact("loops_text", path, value=loops_text(after_loops)),
                 *(after_fact("scope_of", tensor, value="l") for tensor in moved),
             ),
@@ -213,14 +216,28 @@ class OperatorFusion(Strategy):
 
 def _rewritten(program: SignedProgram, site: Site) -> SignedProgram | None:
     """The result at a site; None where no register can stand in for an intermediate."""
-    fused: Program | None = joined(program.program, site.path, site.integer("depth"))
+    fused = joined(program.program, site.path, site.integer("depth"))
     private = private_intermediates(program, site.path)
     match site.text("intermediate"):
         case "l":
-            fused = in_local_memory(fused, private) if fused is not None else None
+            fused = in_local_memory(fused, private)
         case "register":
-            fused = in_registers(fused, site.path, private) if fused is not None else None
-    return None if fused is None else SignedProgram(fused, program.signature)
+            moved = in_registers(fused, site.path, private, _starts(program, private))
+            if moved is None:
+                return None
+            fused = moved
+    return SignedProgram(fused, program.signature)
+
+
+def _starts(program: SignedProgram, names: tuple[str, ...]) -> dict[str, str]:
+    """The tensors among ``names`` that an update starts implicitly, with its operation."""
+    updates = classify(program)
+    return {
+        name: update.op
+        for name in names
+        for path in writers_of(program.program, name)
+        if (update := updates[path]).init == "identity" and update.op is not None
+    }
 
 
 def _privacy(program: SignedProgram, tensor: str) -> tuple[Fact, ...]:

@@ -16,7 +16,7 @@ from steptp_dagster.leir.ast import (
     Nest,
     Statement,
 )
-from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.printer import expr_text, loops_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import classify
 from steptp_dagster.leir.walk import (
@@ -32,7 +32,7 @@ from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
-from steptp_dagster.strategies.facts import Evidence, Explanation
+from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.rewrite import (
     exact_factors,
@@ -89,6 +89,7 @@ class LoopSplit(Strategy):
         "index-name-taken",
         "guard-reads-tensor",
         "axis-taken",
+        "axis-shared",
         "bound-reduction",
         "private-state",
     )
@@ -155,6 +156,10 @@ class LoopSplit(Strategy):
                 return self._refuse(
                     path, "axis-taken", f"axis {axis} is already in use around or inside the nest"
                 )
+        if inner != "L" and _loops_on(program, path, loop.axis) > 1:
+            return self._refuse(
+                path, "axis-shared", f"another loop of the kernel runs on the same {loop.axis}"
+            )
         reductions = _reductions_over(program, path, loop.index)
         if reductions and outer != loop.axis:
             return self._refuse(
@@ -285,9 +290,10 @@ def _shown(site: Site) -> tuple[str, ...]:
     if site.text("tail") == "guard":
         names.append("guard-reads-tensor")
     if site.text("outer")[0] in "bt":
-        names += ["axis-taken", "bound-reduction"]
-        if site.text("inner") == "L":
-            names += ["private-state"]
+        names.append("axis-taken")
+        names += ["bound-reduction", "private-state"]
+        if site.text("inner") != "L":
+            names[-2:] = ["axis-shared", "bound-reduction"]
     return tuple(names)
 
 
@@ -318,6 +324,7 @@ def _evidence(before: SignedProgram, site: Site, plan: _Plan) -> dict[str, Evide
         "index-name-taken": evidence("index-name-taken", names),
         "guard-reads-tensor": evidence("guard-reads-tensor", *guards),
         "axis-taken": evidence("axis-taken", names),
+        "axis-shared": evidence("axis-shared", _kernel_loops(before, path)),
         "bound-reduction": evidence("bound-reduction", *(updates or [names])),
         "private-state": evidence("private-state", writes),
     }
@@ -333,6 +340,20 @@ def _axes_with(program: SignedProgram, path: Path) -> frozenset[str]:
     for _, nest in nests_in(nest_at(program.program, path)):
         loops += nest.loops
     return frozenset(loop.axis for loop in loops if loop.axis is not None)
+
+
+def _loops_on(program: SignedProgram, path: Path, axis: str) -> int:
+    """How many loops of the top-level nest around ``path`` run on a hardware axis."""
+    return sum(
+        loop.axis == axis
+        for _, nest in nests_in(program.program.nests[path[0]])
+        for loop in nest.loops
+    )
+
+
+def _kernel_loops(program: SignedProgram, path: Path) -> Fact:
+    top = path[:1]
+    return before_fact("loops_text", top, value=loops_text(nest_at(program.program, top).loops))
 
 
 def _reduction_loops(
