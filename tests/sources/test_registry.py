@@ -1,0 +1,121 @@
+"""The workload library: names, texts, samples and siblings."""
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from steptp_dagster.sources.base import BUDGET, Source, SourceError
+from steptp_dagster.sources.registry import SOURCES
+
+CORE = (
+    "Matmul3D",
+    "softmax",
+    "LogSoftmax",
+    "GELU",
+    "LayerNorm",
+    "Max_Pooling_2D",
+    "conv_standard_2D__square_input__square_kernel",
+    "MinGPTCausalAttention",
+)
+sources = pytest.mark.parametrize("source", SOURCES.values(), ids=list(SOURCES))
+
+
+def test_core_programs_are_there() -> None:
+    assert set(CORE) <= set(SOURCES)
+
+
+def test_importing_the_registry_does_not_import_torch() -> None:
+    code = "import sys, steptp_dagster.sources.registry; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@sources
+def test_row_is_complete(source: Source) -> None:
+    assert SOURCES[source.program] is source
+    assert source.workload_level in (1, 2)
+    assert set(source.arguments) | source.structure | set(source.large) <= set(source.pools)
+    named = {e for i in source.inputs for e in i.extents if isinstance(e, str)}
+    assert named <= set(source.pools)
+
+
+@sources
+def test_code_stands_alone(source: Source) -> None:
+    name = source.module.split(":")[1]
+    space: dict[str, object] = {}
+    exec(compile(source.code, source.program, "exec"), space)
+    assert isinstance(space[name], type)
+    assert len(source.code_hash) == 32
+
+
+@sources
+def test_default_samples(source: Source) -> None:
+    shapes = source.sample(random.Random(3), 4)
+    assert shapes == source.sample(random.Random(3), 4)
+    assert len(shapes) >= 3
+    assert len({tuple(s.items()) for s in shapes}) == len(shapes)
+    for shape in shapes:
+        assert set(shape) == set(source.pools)
+        assert source.admits(shape)
+        assert 0 < source.work(shape) <= BUDGET
+
+
+@sources
+def test_large_samples_have_small_siblings(source: Source) -> None:
+    (large,) = source.sample(random.Random(5), 1, "large")
+    sibling = source.sibling(large, random.Random(5))
+    assert sibling == source.sibling(large, random.Random(5))
+    assert source.work(sibling) <= BUDGET
+    for name in sibling:
+        if name in source.structure or large[name] == 1:
+            assert sibling[name] == large[name]
+        else:
+            assert sibling[name] > 1
+
+
+def test_samples_differ_by_seed() -> None:
+    source = SOURCES["Matmul3D"]
+    assert source.sample(random.Random(1), 5) != source.sample(random.Random(2), 5)
+
+
+def test_samples_hold_ones_primes_and_rests() -> None:
+    shapes = SOURCES["Matmul3D"].sample(random.Random(0), 20)
+    extents = {v for s in shapes for v in s.values()}
+    assert {1, 7, 13} <= extents
+
+
+def test_bias_is_sampled_both_ways() -> None:
+    source = SOURCES["conv_standard_2D__square_input__square_kernel"]
+    assert {s["bias"] for s in source.sample(random.Random(0), 8)} == {0, 1}
+
+
+def test_pooling_is_padded() -> None:
+    assert all(s["padding"] for s in SOURCES["Max_Pooling_2D"].sample(random.Random(0), 8))
+
+
+def test_building_is_deterministic_and_typed() -> None:
+    source = SOURCES["LayerNorm"]
+    shape = {"batch": 1, "rows": 3, "features": 5}
+    first, second = source.build(shape, "f16", seed=4), source.build(shape, "f16", seed=4)
+    assert str(first.module.state_dict()) == str(second.module.state_dict())
+    assert first.inputs[0].dtype == "f16"
+    assert first.inputs[0].shape == (1, 3, 5)
+    assert (first.example(1)[0] == second.example(1)[0]).all()
+    assert (first.example(1)[0] != second.example(2)[0]).any()
+
+
+def test_ranges_bound_the_examples() -> None:
+    source = SOURCES["log_log"]
+    built = source.build(source.sample(random.Random(0), 1)[0])
+    low, high = built.ranges["a"]
+    assert all((x >= low).all() and (x <= high).all() for x in built.example(0))
+
+
+def test_misuse_is_refused() -> None:
+    source = SOURCES["softmax"]
+    with pytest.raises(SourceError, match="no dtype 'f8'"):
+        source.build({"rows": 2, "columns": 3}, "f8")
+    with pytest.raises(SourceError, match="rows columns"):
+        source.build({"rows": 2})
