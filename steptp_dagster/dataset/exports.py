@@ -10,6 +10,8 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from steptp_dagster.dataset.card import card
+from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import canonical_json, digest
 from steptp_dagster.dataset.schemas import SPLITS, STABLE
 from steptp_dagster.dataset.store import write_aside
@@ -46,13 +48,13 @@ def table(connection: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
     return frame
 
 
-def write(connection: duckdb.DuckDBPyConnection, folder: Path, card: str) -> tuple[Path, bool]:
+def write(connection: duckdb.DuckDBPyConnection, folder: Path, text: str) -> tuple[Path, bool]:
     """Write all exports where their contents changed; the folder, and whether it was written.
 
     A new folder is filled beside the old one and takes its place when it is complete.
     """
     frames = {name: table(connection, name) for name in STABLE}
-    made_from = digest("export", card, *(_fingerprint(f) for f in frames.values()))
+    made_from = digest("export", text, *(_fingerprint(f) for f in frames.values()))
     if made_from_of(folder) == made_from:
         return folder, False
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -64,14 +66,22 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, card: str) -> tup
         for split in SPLITS:
             lines = jsonl(frames["filtered_dataset"], split)
             (aside / f"{split}.jsonl").write_text(lines, encoding="utf-8")
-        (aside / "README.md").write_text(card, encoding="utf-8")
+        (aside / "README.md").write_text(text, encoding="utf-8")
         manifest = {"made_from": made_from, "files": files(aside)}
-        text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
-        (aside / MANIFEST).write_text(text, encoding="utf-8")
+        listing = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
+        (aside / MANIFEST).write_text(listing, encoding="utf-8")
         _swap(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return folder, True
+
+
+def export_all(
+    connection: duckdb.DuckDBPyConnection, folder: Path, profile: Profile
+) -> tuple[Path, bool]:
+    """Write all exports of a warehouse, the card included; as ``write``."""
+    text = card(profile, table(connection, "statistics"), table(connection, "filtered_dataset"))
+    return write(connection, folder, text)
 
 
 def jsonl(records: pl.DataFrame, split: str) -> str:

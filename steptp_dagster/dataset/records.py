@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from steptp_dagster.dataset.candidates import Candidate
-from steptp_dagster.dataset.ids import canonical_json, record_id
+from steptp_dagster.dataset.ids import record_id
 from steptp_dagster.dataset.tokens import count
 
 #: Raised whenever the wording of prompts or answers changes; enters every record's id.
@@ -67,15 +67,14 @@ class Record:
 
 
 def answer(candidate: Candidate) -> str:
-    """The answer after the reasoning: canonical JSON of strategy, site, parameters and result."""
-    return canonical_json(
-        {
-            "strategy": candidate.strategy,
-            "site": ".".join(str(i + 1) for i in candidate.site),
-            "parameters": json.loads(candidate.parameters),
-            "leir": candidate.result_text,
-        }
-    )
+    """The answer after the reasoning: JSON of strategy, site, parameters and result, in order."""
+    data = {
+        "strategy": candidate.strategy,
+        "site": ".".join(str(i + 1) for i in candidate.site),
+        "parameters": json.loads(candidate.parameters),
+        "leir": candidate.result_text,
+    }
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 
 
 def make(candidate: Candidate) -> Record:

@@ -75,3 +75,9 @@ def strategy_version(name: str) -> str:
     shared = [f for f in _files(ROOT / "strategies") if f.resolve() not in others]
     paths = tuple(sorted(str(f.relative_to(ROOT)) for f in shared))
     return digest("strategy", name, known[name].version, files_digest(paths), code_version("steps"))
+
+
+@cache
+def steps_version() -> str:
+    """The version of the code of all strategies together."""
+    return digest("strategies", *(strategy_version(name) for name in strategies()))

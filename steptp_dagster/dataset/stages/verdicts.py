@@ -34,7 +34,7 @@ from steptp_dagster.verify import reasons
 
 if TYPE_CHECKING:
     from steptp_dagster.verify.pool import Verifier
-    from steptp_dagster.verify.verdict import Verdict
+    from steptp_dagster.verify.record import Verdict
 
 STAGE = Stage(
     "verdicts",

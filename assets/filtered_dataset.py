@@ -1,0 +1,48 @@
+"""The records."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.common import Metadata, counts, schema_spec, shown, tally, whole
+from assets.gpu_verification import gpu_verification
+from resources.build import Build
+from resources.store import ParquetStore
+from resources.tokenizer import Tokenizer
+from steptp_dagster.dataset.card import sample
+from steptp_dagster.dataset.schemas import EXCLUSIONS, FILTERED_DATASET
+from steptp_dagster.dataset.store import WHOLE, Store
+from steptp_dagster.dataset.versions import code_version
+
+
+@dg.asset(
+    deps=[gpu_verification],
+    group_name="dataset",
+    kinds={"parquet"},
+    code_version=code_version("records"),
+    check_specs=[schema_spec(FILTERED_DATASET)],
+    metadata=shown(FILTERED_DATASET),
+    description=FILTERED_DATASET.description,
+)
+def filtered_dataset(
+    context: dg.AssetExecutionContext, store: ParquetStore, build: Build, tokenizer: Tokenizer
+) -> dg.MaterializeResult:
+    """Accepted, grounded steps as chat records, balanced and split by program family."""
+    from steptp_dagster.dataset.stages.records import update_records
+
+    def update() -> Metadata:
+        report = update_records(store.files, build.profile, build.origin(context, "records"))
+        return {**counts(report), **described(store.files), "tokenizer": tokenizer.name}
+
+    return whole(store.files, FILTERED_DATASET, update)
+
+
+def described(store: Store) -> Mapping[str, Any]:
+    """Records by split, strategy and difficulty, what was left out and why, one record."""
+    records, gone = store.read(FILTERED_DATASET, WHOLE), store.read(EXCLUSIONS, WHOLE)
+    found = {f"by {c}": tally(records, c) for c in ("split", "strategy", "difficulty", "equality")}
+    if records.height:
+        shortest = records.sort("answer_tokens", "record_id").row(0, named=True)
+        found["a record"] = dg.MetadataValue.md(sample(shortest))
+    return {**found, "left out": tally(gone, "reason")}

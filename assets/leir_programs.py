@@ -1,0 +1,57 @@
+"""LEIR of the source programs."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+import polars as pl
+
+from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, shown, tally
+from assets.source_programs import source_programs
+from resources.build import Build
+from resources.store import ParquetStore
+from steptp_dagster.dataset.schemas import LEIR_PROGRAMS, TRANSLATIONS
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.versions import code_version
+
+
+@dg.asset(
+    deps=[source_programs],
+    partitions_def=PROGRAMS,
+    backfill_policy=ONE_RUN,
+    group_name="programs",
+    kinds={"pytorch", "parquet"},
+    code_version=code_version("leir"),
+    check_specs=[schema_spec(LEIR_PROGRAMS)],
+    metadata=shown(LEIR_PROGRAMS),
+    description="One row per distinct translated program; results of steps join in the warehouse.",
+)
+def leir_programs(
+    context: dg.AssetExecutionContext, store: ParquetStore, build: Build
+) -> dg.MaterializeResult:
+    """Sources translated, checked, compared with PyTorch in float64, and screened."""
+    from steptp_dagster.dataset.stages.leir import update_leir
+
+    origin, progress = build.origin(context, "leir"), build.progress(context)
+    with build.workers() as workers:
+        return by_program(
+            context,
+            store.files,
+            LEIR_PROGRAMS,
+            lambda p: update_leir(store.files, p, workers, origin, progress),
+            lambda programs: translated(store.files, programs),
+        )
+
+
+def translated(store: Store, programs: Sequence[str]) -> Metadata:
+    """How many were translated, how faithfully, and what was refused or screened."""
+    rows = store.read_all(TRANSLATIONS, programs)
+    refused = rows.filter(pl.col("refusal").is_not_null())
+    screened = rows.filter(pl.col("screens").list.len() > 0).explode("screens")
+    worst = rows["fidelity"].max()
+    return {
+        "translated": rows.height - refused.height,
+        "refused": refused.height,
+        "refusals": tally(refused, "refusal"),
+        "screens": tally(screened, "screens"),
+        "largest difference from PyTorch": float(worst) if isinstance(worst, float) else 0.0,
+    }

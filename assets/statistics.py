@@ -1,0 +1,44 @@
+"""Counts and means over everything."""
+
+import dagster as dg
+import polars as pl
+
+from assets.common import Metadata, schema_spec, shown, whole
+from assets.filtered_dataset import filtered_dataset
+from resources.build import Build
+from resources.store import ParquetStore
+from steptp_dagster.dataset.card import markdown, percent
+from steptp_dagster.dataset.schemas import STATISTICS
+from steptp_dagster.dataset.store import WHOLE
+from steptp_dagster.dataset.versions import code_version
+
+
+@dg.asset(
+    deps=[filtered_dataset],
+    group_name="dataset",
+    kinds={"parquet"},
+    code_version=code_version("records"),
+    check_specs=[schema_spec(STATISTICS)],
+    metadata=shown(STATISTICS),
+    description=STATISTICS.description,
+)
+def statistics(store: ParquetStore, build: Build) -> dg.MaterializeResult:
+    """Sites, refusals, steps, verdicts and records by strategy, level, family, dtype and split."""
+    from steptp_dagster.dataset.stages.records import update_statistics
+
+    def update() -> Metadata:
+        computed = update_statistics(store.files, build.profile)
+        return {"computed": computed, **summary(store.files.read(STATISTICS, WHOLE))}
+
+    return whole(store.files, STATISTICS, update)
+
+
+def summary(table: pl.DataFrame) -> Metadata:
+    """The totals, and the pass rate."""
+    counted = table.filter(~pl.col("metric").str.starts_with("mean_"))
+    totals = counted.group_by("metric").agg(pl.col("value").sum().cast(pl.Int64)).sort("metric")
+    by_name = dict(totals.rows())
+    return {
+        "totals": dg.MetadataValue.md(markdown(totals)),
+        "pass rate": percent(by_name.get("accepted", 0), by_name.get("verified", 0)),
+    }

@@ -1,0 +1,57 @@
+"""Steps: strategies applied."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+import polars as pl
+
+from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, shown, tally
+from assets.leir_programs import leir_programs
+from resources.build import Build
+from resources.store import ParquetStore
+from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.schemas import SURVEYS, TRANSFORMED_STEPS
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.versions import steps_version
+
+
+@dg.asset(
+    deps=[leir_programs],
+    partitions_def=PROGRAMS,
+    backfill_policy=ONE_RUN,
+    group_name="steps",
+    kinds={"parquet"},
+    code_version=steps_version(),
+    check_specs=[schema_spec(TRANSFORMED_STEPS)],
+    metadata=shown(TRANSFORMED_STEPS),
+    description=TRANSFORMED_STEPS.description,
+)
+def transformed_steps(
+    context: dg.AssetExecutionContext, store: ParquetStore, build: Build
+) -> dg.MaterializeResult:
+    """Every strategy surveyed on every program; the chosen sites taken and explained."""
+    from steptp_dagster.dataset.stages.steps import update_steps
+
+    origin, progress = build.origin(context, "steps"), build.progress(context)
+    with build.workers() as workers:
+        return by_program(
+            context,
+            store.files,
+            TRANSFORMED_STEPS,
+            lambda p: update_steps(store.files, p, build.profile, workers, origin, progress),
+            lambda programs: surveyed(store.files, programs),
+        )
+
+
+def surveyed(store: Store, programs: Sequence[str]) -> Metadata:
+    """Steps by strategy and refusals by reason."""
+    steps = store.read_all(TRANSFORMED_STEPS, programs)
+    surveys = store.read_all(SURVEYS, programs)
+    reasons = surveys.explode("refusals").drop_nulls("refusals").unnest("refusals")
+    counted = reasons.group_by("strategy", "reason").agg(pl.col("count").sum())
+    ungrounded = steps.filter(pl.col("mismatches").list.len() > 0)
+    return {
+        "steps by strategy": tally(steps, "strategy"),
+        "refusals": dg.MetadataValue.md(markdown(counted.sort("strategy", "reason"))),
+        "steps with ungrounded reasoning": ungrounded.height,
+    }

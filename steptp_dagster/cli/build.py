@@ -1,0 +1,136 @@
+"""``steptp build``: the Dagster job in this process, with progress and a closing summary."""
+
+import logging
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steptp_dagster import paths
+from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+
+@click.command()
+@click.option("--profile", default="default", show_default=True, help="Name, or path of a .yaml.")
+@click.option("--data", type=click.Path(path_type=Path), help="Data folder (default: data/).")
+@click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes; 0: every core.")
+@json_option
+def build(profile: str, data: Path | None, workers: int, as_json: bool) -> None:
+    """Build the data set; what is there and still valid is kept."""
+    from steptp_dagster.dataset.config import ProfileError, load
+
+    try:
+        programs = load(profile).program_names
+    except ProfileError as error:
+        raise Failure(str(error)) from error
+    if data is not None:
+        os.environ[paths.DATA_VARIABLE] = str(data.resolve())
+    os.environ["STEPTP_PROFILE"] = profile
+    os.environ["STEPTP_WORKERS"] = str(workers)
+    os.environ[paths.HOME_VARIABLE] = str(paths.dagster_home())
+    start = time.monotonic()
+    say(f"Building profile {profile} into {paths.data()}")
+    result = run(programs)
+    if not result.success:
+        raise Failure(_why(result), REJECTED)
+    summary = summarise(paths.data(), time.monotonic() - start, result.run_id)
+    emit(summary, lambda: words(summary), as_json=as_json)
+
+
+def run(programs: tuple[str, ...]) -> "dg.ExecuteInProcessResult":
+    """Run the job ``build`` for all programs under the project's Dagster home."""
+    import dagster as dg
+
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    from steptp_dagster.definitions import defs
+
+    tags = {
+        "dagster/asset_partition_range_start": programs[0],
+        "dagster/asset_partition_range_end": programs[-1],
+        "steptp/progress": "console",
+    }
+    config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    with dg.DagsterInstance.get() as instance:
+        job = defs.resolve_job_def("build")
+        return job.execute_in_process(
+            instance=instance, tags=tags, run_config=config, raise_on_error=False
+        )
+
+
+def _why(result: "dg.ExecuteInProcessResult") -> str:
+    """Which step or check failed, and the innermost message."""
+    failed = []
+    for event in result.get_step_failure_events():
+        error: Any = event.step_failure_data.error
+        while error is not None and error.cause is not None:
+            error = error.cause
+        message = " ".join(str(error.message).split()) if error is not None else "no message"
+        failed.append(f"{event.step_key}: {message}")
+    broken = [
+        f"check {e.check_name} of {e.asset_key.to_user_string()}: {e.description}"
+        for e in result.get_asset_check_evaluations()
+        if not e.passed
+    ]
+    return f"the build failed (run {result.run_id}); " + "; ".join(broken or failed)
+
+
+def summarise(data: Path, seconds: float, run_id: str) -> dict[str, Any]:
+    """What a finished build left behind, from the warehouse."""
+    from steptp_dagster.dataset.schemas import STABLE
+    from steptp_dagster.dataset.warehouse import connect, counts
+
+    file = data / "steptp.duckdb"
+    with connect(file) as connection:
+        rows = {name: n for name, n in counts(connection).items() if name in STABLE}
+        verdicts = connection.execute(
+            "select equality, count(*) from gpu_verification group by equality order by equality"
+        ).fetchall()
+        splits = connection.execute(
+            "select split, count(*) from filtered_dataset group by split order by split"
+        ).fetchall()
+        fresh = connection.execute(
+            "select stage, count(*) from lineage where run_id = ? group by stage order by stage",
+            [run_id],
+        ).fetchall()
+    return {
+        "seconds": round(seconds, 1),
+        "run_id": run_id,
+        "computed": dict(fresh),
+        "rows": rows,
+        "verdicts": dict(verdicts),
+        "splits": dict(splits),
+        "warehouse": str(file),
+        "export": str(data / "export"),
+    }
+
+
+def words(summary: dict[str, Any]) -> str:
+    """The closing summary for people."""
+    from steptp_dagster.dataset.card import percent
+
+    rows, verdicts = summary["rows"], summary["verdicts"]
+    accepted = sum(n for label, n in verdicts.items() if label != "rejected")
+    labels = ", ".join(f"{n} {label}" for label, n in verdicts.items())
+    splits = ", ".join(f"{n} {split}" for split, n in summary["splits"].items())
+    computed = ", ".join(f"{n} {stage}" for stage, n in summary["computed"].items())
+    export = summary["export"]
+    lines = [
+        f"Done in {summary['seconds']} s; computed: {computed or 'nothing, all was there'}.",
+        "",
+        f"  {rows['source_programs']} source programs, {rows['leir_programs']} LEIR programs",
+        f"  {rows['transformed_steps']} steps, of which "
+        f"{percent(accepted, rows['gpu_verification'])} accepted ({labels})",
+        f"  {rows['filtered_dataset']} records ({splits})",
+        "",
+        f"  records    {export}/train.jsonl (and validation, test); card: {export}/README.md",
+        f"  tables     {summary['warehouse']} (duckdb, open it read-only)",
+        "",
+        'Next: `steptp stats`, `steptp sql "from step_overview limit 3"`, `steptp show ID`,',
+        "`make dev` for the Dagster UI.",
+    ]
+    return "\n".join(lines)

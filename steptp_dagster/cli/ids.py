@@ -1,0 +1,228 @@
+"""Commands over one row: ``show ID``, ``lineage ID``."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from steptp_dagster.cli.output import Failure, emit, json_option, table
+from steptp_dagster.cli.warehouse import data_option, fetch, opened
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: What an id may name: noun -> table and column.
+NOUNS: Final[dict[str, tuple[str, str]]] = {
+    "record": ("filtered_dataset", "record_id"),
+    "step": ("transformed_steps", "step_id"),
+    "program": ("leir_programs", "leir_id"),
+    "source": ("source_programs", "source_id"),
+}
+SHORTEST: Final = 4
+#: Columns that are JSON text and are shown as what they say.
+JSON_COLUMNS: Final = frozenset(
+    {
+        "inputs",
+        "params",
+        "shapes",
+        "site",
+        "parameters",
+        "reasoning",
+        "static",
+        "numeric",
+        "margins",
+        "seeds",
+        "toolchain",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row by its id."""
+
+    noun: str
+    id: str
+    row: dict[str, Any]
+
+
+def find(connection: "duckdb.DuckDBPyConnection", prefix: str) -> Found:
+    """The one row whose id starts with ``prefix``. Fails in words for none or several."""
+    if len(prefix) < SHORTEST or not set(prefix) <= set("0123456789abcdef"):
+        raise Failure(f"{prefix!r} is no id: give at least {SHORTEST} hexadecimal digits of one")
+    hits = [
+        Found(noun, row[column], _plain(row))
+        for noun, (name, column) in NOUNS.items()
+        for row in fetch(
+            connection, f"select * from {name} where starts_with({column}, ?)", [prefix]
+        )
+    ]
+    if not hits:
+        raise Failure(f"no record, step, program or source has an id that starts with {prefix}")
+    if len(hits) > 1:
+        listed = ", ".join(f"{hit.noun} {hit.id}" for hit in hits[:5])
+        raise Failure(f"{prefix} is not unique: {listed}")
+    return hits[0]
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        k: json.loads(v) if k in JSON_COLUMNS and isinstance(v, str) else v for k, v in row.items()
+    }
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@data_option
+@json_option
+def show(id_: str, data: Path | None, as_json: bool) -> None:
+    """Show a record, step, program or source; the start of its id is enough."""
+    with opened(data) as connection:
+        found = find(connection, id_)
+        extra = _around(connection, found)
+    whole = {"noun": found.noun, **found.row, **extra}
+    emit(whole, lambda: _words(found, extra), as_json=as_json)
+
+
+def _around(connection: "duckdb.DuckDBPyConnection", found: Found) -> dict[str, Any]:
+    """What belongs to a row: the programs and verdicts of a step, steps of a program ..."""
+    if found.noun == "step":
+        verdicts = fetch(connection, "select * from gpu_verification where step_id = ?", [found.id])
+        return {
+            "before": _program(connection, found.row["parent_leir_id"]),
+            "after": _program(connection, found.row["result_leir_id"]),
+            "verdicts": [_plain(v) for v in verdicts],
+        }
+    if found.noun == "program":
+        steps = fetch(
+            connection,
+            "select step_id, strategy, site, parameters from transformed_steps "
+            "where parent_leir_id = ? order by step_id",
+            [found.id],
+        )
+        return {"steps": [_plain(s) for s in steps]}
+    if found.noun == "source":
+        rows = fetch(connection, "select * from translations where source_id = ?", [found.id])
+        return {"translation": rows[0] if rows else None}
+    return {}
+
+
+def _program(connection: "duckdb.DuckDBPyConnection", leir: str) -> dict[str, Any]:
+    rows = fetch(
+        connection, "select leir_id, signature, text from leir_programs where leir_id = ?", [leir]
+    )
+    return rows[0] if rows else {}
+
+
+def _words(found: Found, extra: dict[str, Any]) -> str:
+    row = found.row
+    if found.noun == "record":
+        parts = [
+            f"record {found.id}: {row['strategy']} on {row['program']} ({row['dtype']}), "
+            f"{row['equality']}, {row['split']}"
+        ]
+        parts += [f"--- {m['role']} ---\n{m['content']}" for m in row["messages"]]
+        return "\n".join(parts)
+    if found.noun == "step":
+        sets = ", ".join(f"{k}={v}" for k, v in row["parameters"].items())
+        place = ".".join(str(i + 1) for i in row["site"])
+        verdicts = [
+            f"{v['target']}: {v['equality']}" + (f" ({v['reason']})" if v["reason"] else "")
+            for v in extra["verdicts"]
+        ]
+        return "\n".join(
+            [
+                f"step {found.id}: {row['strategy']} at statement {place} with {sets}",
+                f"verdict: {'; '.join(verdicts) or 'none'}",
+                f"--- before: {row['parent_leir_id']} ---",
+                f"{extra['before'].get('signature', '')}{extra['before'].get('text', '')}",
+                f"--- after: {row['result_leir_id']} ---",
+                str(extra["after"].get("text", "")),
+                "--- reasoning ---",
+                row["reasoning_text"],
+            ]
+        )
+    if found.noun == "program":
+        sizes = {k: v for k, v in row.items() if isinstance(v, int)}
+        listing = table(extra["steps"]) if extra["steps"] else "no steps start here"
+        return "\n".join(
+            [f"program {found.id}", row["signature"] + row["text"], table([sizes]), listing]
+        )
+    known = {k: v for k, v in row.items() if k != "code"}
+    lines = [f"{k}: {v}" for k, v in known.items()]
+    return "\n".join([f"source {found.id}", *lines, "--- code ---", row["code"].rstrip()])
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@data_option
+@json_option
+def lineage(id_: str, data: Path | None, as_json: bool) -> None:
+    """Trace a record, step or program back to its source, with the runs that made each part."""
+    with opened(data) as connection:
+        chain = trace(connection, find(connection, id_))
+    columns = ["what", "id", "detail", "run_id", "created_at", "code_version"]
+    emit(chain, lambda: table(chain, columns[:-1]), as_json=as_json)
+
+
+def trace(connection: "duckdb.DuckDBPyConnection", found: Found) -> list[dict[str, Any]]:
+    """From a row back to the source program, nearest first."""
+    chain: list[dict[str, Any]] = []
+    step: str | None = None
+    source: str | None = None
+    if found.noun == "record":
+        chain.append(_link(connection, "record", found.id, found.row["split"], found.row["unit"]))
+        step = found.row["step_ids"][-1]
+    elif found.noun == "step":
+        step = found.id
+    elif found.noun == "program":
+        chain.append(_link(connection, "program", found.id, "", found.row["unit"]))
+        step, source = _origin(connection, found.id)
+    else:
+        source = found.id
+    while step is not None:
+        (row,) = fetch(connection, "select * from transformed_steps where step_id = ?", [step])
+        for verdict in fetch(
+            connection, "select * from gpu_verification where step_id = ?", [step]
+        ):
+            detail = f"{verdict['target']}: {verdict['equality']}"
+            chain.append(_link(connection, "verdict", step, detail, verdict["unit"]))
+        detail = f"{row['strategy']} {row['parameters']}"
+        chain.append(_link(connection, "step", step, detail, row["unit"]))
+        step, source = row["parent_step_id"], row["source_id"]
+    if source is not None:
+        (row,) = fetch(connection, "select * from translations where source_id = ?", [source])
+        detail = f"fidelity {row['fidelity']:.1e}" if row["fidelity"] is not None else "refused"
+        chain.append(_link(connection, "translation", row["leir_id"] or "", detail, row["unit"]))
+        (row,) = fetch(connection, "select * from source_programs where source_id = ?", [source])
+        detail = f"{row['program']} {row['dtype']} {row['shapes']} code {row['code_hash']}"
+        chain.append(_link(connection, "source", source, detail, row["unit"]))
+    return chain
+
+
+def _origin(connection: "duckdb.DuckDBPyConnection", leir: str) -> tuple[str | None, str | None]:
+    """The step that made a program, or the source that was translated to it."""
+    translated = fetch(
+        connection, "select min(source_id) as id from translations where leir_id = ?", [leir]
+    )
+    if translated[0]["id"] is not None:
+        return None, translated[0]["id"]
+    made = fetch(
+        connection,
+        "select step_id as id from transformed_steps where result_leir_id = ? "
+        "order by step_depth, step_id limit 1",
+        [leir],
+    )
+    return (made[0]["id"] if made else None), None
+
+
+def _link(
+    connection: "duckdb.DuckDBPyConnection", what: str, id_: str, detail: str, unit: str
+) -> dict[str, Any]:
+    rows = fetch(
+        connection, "select run_id, created_at, code_version from lineage where unit = ?", [unit]
+    )
+    made = rows[0] if rows else {"run_id": None, "created_at": None, "code_version": None}
+    return {"what": what, "id": id_, "detail": detail, **made}

@@ -1,0 +1,38 @@
+"""Where things lie: the project's folder, its data, its Dagster home."""
+
+import os
+from pathlib import Path
+
+DATA_VARIABLE = "STEPTP_DATA"
+HOME_VARIABLE = "DAGSTER_HOME"
+#: Written into a Dagster home that has no settings: no telemetry, no welcome dialog.
+SETTINGS = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
+
+
+def project(start: Path | None = None) -> Path:
+    """The nearest folder, from the current one upwards, with ``workspace.yaml``; else the start."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "workspace.yaml").exists():
+            return folder
+    return here
+
+
+def data() -> Path:
+    """The data folder: ``$STEPTP_DATA``, else ``data`` in the project."""
+    named = os.environ.get(DATA_VARIABLE)
+    return Path(named).resolve() if named else project() / "data"
+
+
+def dagster_home() -> Path:
+    """The project's own Dagster home (``.dagster``), made where it is missing.
+
+    An explicit ``$DAGSTER_HOME`` wins.
+    """
+    named = os.environ.get(HOME_VARIABLE)
+    home = Path(named) if named else project() / ".dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    settings = home / "dagster.yaml"
+    if not settings.exists():
+        settings.write_text(SETTINGS, encoding="utf-8")
+    return home.resolve()
