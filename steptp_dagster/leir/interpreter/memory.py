@@ -145,7 +145,10 @@ class Memory:
     def touch_across_blocks(
         self, name: str, key: Key, write: bool, statement: StatementState
     ) -> None:
-        """Within a launch, accesses to a ``g`` location agree on the block axes they share."""
+        """Within a launch, accesses to a ``g`` location agree on every block axis.
+
+        Outside the loops of an axis is a place of its own: no block there runs before the others.
+        """
         env = self.env
         launch = tuple(env[slot] for slot in statement.launch)
         block = tuple(-1 if slot < 0 else env[slot] for slot in statement.blocks)
@@ -154,9 +157,7 @@ class Memory:
         if wrote is None or (write and not wrote):
             places[block] = write
             for other, other_wrote in places.items():
-                if (write or other_wrote) and any(
-                    a != b and a >= 0 and b >= 0 for a, b in zip(block, other, strict=True)
-                ):
+                if (write or other_wrote) and block != other:
                     message = f"{name} at {list(key)} is shared between blocks, one writes"
                     self.fault("cross-block", message, statement, name)
                     return
