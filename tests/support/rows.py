@@ -161,6 +161,7 @@ def all_rows(wrong: int = 0) -> dict[str, list[Row]]:
                 "wrong": is_wrong,
                 "accepted": not is_wrong,
                 "reason": "values-differ" if is_wrong else None,
+                "published_rule": None,
                 "unit": key("unit zoo", name),
             }
         )
