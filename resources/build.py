@@ -23,6 +23,9 @@ WORKERS_VARIABLE = "STEPTP_WORKERS"
 PROGRESS_TAG = "steptp/progress"
 
 
+RunContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+
+
 class Build(dg.ConfigurableResource[str]):
     """The profile by name or path, and the number of worker processes (0: one per core)."""
 
@@ -60,11 +63,11 @@ class Build(dg.ConfigurableResource[str]):
         ) as verifier:
             yield verifier
 
-    def origin(self, context: dg.AssetExecutionContext, stage: str) -> Origin:
+    def origin(self, context: RunContext, stage: str) -> Origin:
         """What the lineage of new rows says."""
         return Origin(context.run.run_id, code_version(stage))
 
-    def progress(self, context: dg.AssetExecutionContext) -> "progress.Progress[Any]":
+    def progress(self, context: RunContext) -> "progress.Progress[Any]":
         """A bar or lines on standard error for the command line, else lines in the run's log."""
         if context.run.tags.get(PROGRESS_TAG) == "console":
             return progress.on_stream()

@@ -9,6 +9,7 @@ import os
 
 import dagster as dg
 
+from assets.checks import zoo_rejected
 from assets.export import export
 from assets.filtered_dataset import filtered_dataset
 from assets.gpu_verification import gpu_verification
@@ -50,6 +51,7 @@ defs = dg.Definitions(
         warehouse_asset,
         export,
     ],
+    asset_checks=[zoo_rejected],
     jobs=[build],
     schedules=[nightly],
     resources={

@@ -231,6 +231,11 @@ ZOO = _table(
         "wrong": _flag("whether the pair is wrong"),
         "accepted": _flag("what the verifier said"),
         "reason": _text("its reason", nullable=True),
+        "published_rule": pa.Column(
+            pl.Boolean,
+            description="whether a published tolerance would accept; null: it cannot run the pair",
+            nullable=True,
+        ),
         "unit": _id(_UNIT),
     },
 )

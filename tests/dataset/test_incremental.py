@@ -11,7 +11,7 @@ import pytest
 
 from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.incremental import BadRows, Made, Origin, Report, Stage, Unit, update
-from steptp_dagster.dataset.schemas import ZOO
+from steptp_dagster.dataset.schemas import ZOO, Row
 from steptp_dagster.dataset.store import PartitionBusy, Store
 
 STAGE = Stage("zoo", {"zoo": ZOO}, {"zoo": ("pair",)})
@@ -39,6 +39,7 @@ class Computer:
                 "wrong": True,
                 "accepted": False,
                 "reason": None,
+                "published_rule": None,
             }
             yield Made(unit, {"zoo": [row]}, 0.5)
 
@@ -119,7 +120,8 @@ def test_bytes_do_not_depend_on_history(tmp_path: Path) -> None:
 def test_rows_that_break_the_schema_are_not_written(tmp_path: Path) -> None:
     def bad(missing: Sequence[Unit]) -> Iterator[Made]:
         for unit in missing:
-            row = {"pair": None, "kind": "k", "wrong": True, "accepted": True, "reason": None}
+            row: Row = dict.fromkeys(("pair", "reason", "published_rule"))
+            row |= {"kind": "k", "wrong": True, "accepted": True}
             yield Made(unit, {"zoo": [row]}, 0.0)
 
     store = Store(tmp_path)
