@@ -53,9 +53,8 @@ def say(message: str) -> None:
 def read_text(name: str) -> str:
     """The text of a file, or of standard input for ``-``. Fails in words with exit code 2."""
     try:
-        if name == "-":
-            return sys.stdin.read()
-        return Path(name).read_text(encoding="utf-8")
+        held = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return held.decode("utf-8")
     except OSError as error:
         raise Failure(f"{name}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

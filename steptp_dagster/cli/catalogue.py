@@ -1,0 +1,114 @@
+"""``steptp sources``, ``strategies`` and ``translate``: what there is, and programs as LEIR."""
+
+import difflib
+import random
+from pathlib import Path
+from typing import Any
+
+import click
+
+from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, table
+from steptp_dagster.leir.fileform import write
+
+
+@click.command()
+@json_option
+def sources(as_json: bool) -> None:
+    """List the source programs of the workload library."""
+    from steptp_dagster.sources.registry import SOURCES
+
+    rows: list[dict[str, Any]] = [
+        {
+            "program": source.program,
+            "workload_level": source.workload_level,
+            "family": source.family,
+            "dtypes": list(source.dtypes),
+            "extents": list(source.pools),
+            "code_hash": source.code_hash,
+        }
+        for source in SOURCES.values()
+    ]
+    columns = ("program", "workload_level", "family")
+    emit(rows, lambda: table(rows, columns), as_json=as_json)
+
+
+@click.command(name="strategies")
+@json_option
+def strategies(as_json: bool) -> None:
+    """List the strategies: name, level, origin, and what each does."""
+    from steptp_dagster.strategies.registry import strategies as registered
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": strategy.name,
+            "strategy_level": strategy.level,
+            "origin": strategy.origin,
+            "version": strategy.version,
+            "summary": strategy.summary,
+        }
+        for strategy in registered().values()
+    ]
+    columns = ("name", "strategy_level", "origin", "summary")
+    emit(rows, lambda: table(rows, columns), as_json=as_json)
+
+
+@click.command()
+@click.argument("program")
+@click.option("--dtype", default="f32", show_default=True, help="Precision of a library program.")
+@click.option("--seed", default=0, show_default=True, help="Chooses a library program's shape.")
+@json_option
+def translate(program: str, dtype: str, seed: int, as_json: bool) -> None:
+    """Translate PROGRAM to LEIR: a Python file, or a name that `steptp sources` lists.
+
+    A file defines `program()`, which returns (module, inputs), or a class `Model` with
+    `get_inputs()` and, where it takes arguments, `get_init_inputs()`. It is executed.
+
+    Exit code: 0 translated, 1 refused (operator, source line and reason are printed), 2 the file
+    cannot be read or gives no program.
+    """
+    from steptp_dagster.translate.translate import TranslationRefusal
+    from steptp_dagster.translate.translate import translate as translated
+
+    if program.endswith(".py") or "/" in program or Path(program).is_file():
+        module, inputs, ranges = _user(Path(program))
+    else:
+        module, inputs, ranges = _library(program, dtype, seed)
+    result = translated(module, inputs, source=program, ranges=ranges)
+    if isinstance(result, TranslationRefusal):
+        raise Failure(f"{program} is not translated: {result}", REJECTED)
+    data = {
+        "program": program,
+        "leir": write(result.signed),
+        "names": dict(result.names),
+        "origins": [
+            {"operator": o.operator, "nests": [o.first, o.last], "location": o.location}
+            for o in result.origins
+        ],
+    }
+    emit(data, write(result.signed).rstrip("\n"), as_json=as_json)
+
+
+def _user(path: Path) -> tuple[Any, Any, Any]:
+    from steptp_dagster.sources.user import UserRefusal, load
+
+    loaded = load(path)
+    if isinstance(loaded, UserRefusal):
+        raise Failure(str(loaded))
+    return loaded.module, loaded.inputs, {}
+
+
+def _library(name: str, dtype: str, seed: int) -> tuple[Any, Any, Any]:
+    from steptp_dagster.sources.base import SourceError
+    from steptp_dagster.sources.registry import SOURCES
+
+    if name not in SOURCES:
+        close = difflib.get_close_matches(name, SOURCES, n=3, cutoff=0.4)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise Failure(f"{name} is neither a file nor a program of the library{hint}")
+    source = SOURCES[name]
+    try:
+        (shape,) = source.sample(random.Random(seed), 1)
+        built = source.build(shape, dtype, seed)
+    except SourceError as error:
+        raise Failure(str(error)) from error
+    return built.module, built.example(seed), built.ranges
