@@ -54,9 +54,9 @@ def grounding(
 ) -> tuple[Mismatch, ...]:
     """All mismatches, in the order of the explanation, then of the text; empty: grounded."""
     return (
-        *_facts_hold(all_facts(explanation), before, after),
+        *fact_mismatches(all_facts(explanation), before, after),
         *_structure(before, after, strategy, site, explanation),
-        *_text_is_grounded(before, after, strategy, site, explanation, text),
+        *text_mismatches(before, after, strategy, site, explanation, text),
     )
 
 
@@ -72,9 +72,10 @@ def all_facts(explanation: Explanation) -> tuple[Fact, ...]:
     )
 
 
-def _facts_hold(
+def fact_mismatches(
     facts: Iterable[Fact], before: SignedProgram, after: SignedProgram
 ) -> Iterator[Mismatch]:
+    """Facts that the programs do not bear out, each once."""
     for fact in dict.fromkeys(facts):
         try:
             value = derive(fact, before, after)
@@ -150,7 +151,7 @@ def _effect_complete(
             yield Mismatch("effect-incomplete", f"the effect leaves out {figure}")
 
 
-def _text_is_grounded(
+def text_mismatches(
     before: SignedProgram,
     after: SignedProgram,
     strategy: Strategy,
@@ -158,6 +159,7 @@ def _text_is_grounded(
     explanation: Explanation,
     text: str,
 ) -> Iterator[Mismatch]:
+    """What the text says beyond the explanation, whose facts are taken as they are."""
     if explanation.soundness_rule in RULES:
         try:
             rendered = render_text(strategy, site, explanation)

@@ -85,9 +85,8 @@ def loop_at(signed: SignedProgram, path: Value, index: Value) -> Loop:
 
 def equations_at(signed: SignedProgram, path: Value) -> tuple[Located, ...]:
     """All equations of a statement, with the paths and loops that they have in the program."""
-    steps = path_of(path)
-    around = loops_around(signed.program, steps)
-    return tuple(equations_in(statement_at(signed, path), steps, around))
+    statement, steps = statement_at(signed, path), path_of(path)
+    return tuple(equations_in(statement, steps, loops_around(signed.program, steps)))
 
 
 def read_expressions(equation: Equation) -> tuple[Expr, ...]:

@@ -95,8 +95,8 @@ def _renamed(fact: Fact) -> str:
 
 
 def _statements(fact: Fact) -> str:
-    unit = "statements" if fact.arguments[0] else "nests"
-    return f"{_where(fact)} holds {fact.value} {unit}"
+    unit = "statement" if fact.arguments[0] else "nest"
+    return f"{_where(fact)} holds {fact.value} {unit}{'' if fact.value == 1 else 's'}"
 
 
 def _guard(fact: Fact) -> str:

@@ -5,13 +5,14 @@ not, the decision, the statements before and after, why the meaning stays, what 
 a function of site and explanation alone; among equivalent wordings the site chooses.
 """
 
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
 from steptp_dagster.reasoning.phrases import FIGURES, phrase
-from steptp_dagster.reasoning.wording import code, plain, sentence, statement
+from steptp_dagster.reasoning.wording import code, listed, plain, sentence, statement
 from steptp_dagster.strategies.base import Site, Strategy
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact, Value
 from steptp_dagster.strategies.soundness import RULES
@@ -29,8 +30,10 @@ _QUESTIONS: Final = (
 _MEANINGS: Final = (
     "Why the meaning stays:",
     "Why this computes the same:",
-    "Why no value depends on the change:",
+    "Why the result stays the same:",
 )
+#: What a phrase starts with where it is about a loop, a statement or a tensor.
+_SUBJECT: Final = re.compile(r"((?:loop `\w+` at )?statement [\d.]+|`\w+`) ")
 _VALUES: Final = {
     "exact": "The values are equal bit for bit.",
     "reassociated": "The values are equal up to rounding.",
@@ -54,7 +57,7 @@ def render_text(strategy: Strategy, site: Site, explanation: Explanation) -> str
         f"Decision: {_decision(strategy, site)} {_facts(explanation.decision)}".rstrip(),
         _transition(explanation.transition),
         f"{_pick(_MEANINGS, choose // 9)} {meaning} {_VALUES[rule.numerics]}",
-        f"Expected effect: {_effect(explanation.effect)}",
+        f"Expected effect, before to after, guards counted as true: {_effect(explanation.effect)}",
     )
     return "\n\n".join(paragraphs)
 
@@ -110,9 +113,27 @@ def _clauses(facts: Iterable[Fact]) -> tuple[str, ...]:
     """Facts as clauses, in runs of one side; a run about the result says so once."""
     clauses: list[str] = []
     for is_after, run in groupby(facts, key=lambda fact: fact.side == "after"):
-        told = [phrase(fact) for fact in run]
+        told = _joined([phrase(fact) for fact in run])
         clauses.append(f"after the step, {'; '.join(told)}" if is_after else "; ".join(told))
     return tuple(clauses)
+
+
+def _joined(phrases: Sequence[str]) -> list[str]:
+    """Phrases in a row about one subject become one clause: ``X is this and does that``."""
+    told: list[str] = []
+    for subject, run in groupby(phrases, key=_subject):
+        own = list(run)
+        if subject is None or len(own) == 1:
+            told.extend(own)
+        else:
+            rest = dict.fromkeys(text[len(subject) + 1 :] for text in own)
+            told.append(f"{subject} {listed(rest)}")
+    return told
+
+
+def _subject(text: str) -> str | None:
+    found = _SUBJECT.match(text)
+    return None if found is None else found[1]
 
 
 def _told(clauses: Iterable[str]) -> str:
