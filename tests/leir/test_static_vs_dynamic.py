@@ -78,14 +78,14 @@ def test_the_checker_names_the_broken_rule(case: Case) -> None:
     assert {v.kind for v in check(case.signed)} & set(case.kinds)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(valid_programs())
 def test_random_valid_programs_are_accepted(signed: SignedProgram) -> None:
     assert check(signed) == ()
     assert faults_of(signed) == ()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(arbitrary_programs())
 def test_checker_and_interpreter_agree_on_mutants(signed: SignedProgram) -> None:
     agrees(signed)
@@ -93,12 +93,12 @@ def test_checker_and_interpreter_agree_on_mutants(signed: SignedProgram) -> None
 
 @pytest.mark.parametrize("make", [random_program, random_mutant, random_tangle])
 def test_checker_and_interpreter_agree_on_seeds(make: Callable[[int], SignedProgram]) -> None:
-    for seed in range(150):
+    for seed in range(80):
         agrees(make(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [random_program, random_mutant, random_tangle])
 def test_checker_and_interpreter_agree_on_many_seeds(make: Callable[[int], SignedProgram]) -> None:
-    for seed in range(150, 5000):
+    for seed in range(80, 5000):
         agrees(make(seed))

@@ -332,6 +332,11 @@ VALID: tuple[Case, ...] = (
     _valid("difference-update", "input A f32[4]; output D f32[]", "L^4_a[D=D-A_{a};];"),
     _valid("operand-before-target", "input A f32[4]; output D f32[]", "L^4_a[D=A_{a}*D;];"),
     _valid(
+        "update-with-its-subscript-written-otherwise",
+        "input A f32[12]; output D f32[12]",
+        "L^3_a L^4_c[D_{a*4+c}=D_{c+4*a}+A_{a*4+c};];",
+    ),
+    _valid(
         "fold-into-halves",
         "input A f32[8]; output D f32[4]",
         "L^8_c[D_{c//2}=D_{c//2}+A_{c};];",
@@ -414,6 +419,145 @@ VALID: tuple[Case, ...] = (
         "integer-minimum-and-product",
         "input A i32[4] in 1..5; output D i32[]; output E i32[]",
         "L^4_a[D=min(D,A_{a});E=E*A_{a};];",
+    ),
+    _valid(
+        "histogram",
+        "input A f32[8]; input Y i64[8] in 0..3; output D f32[4]",
+        "L^4_c[D_{c}=0;];L^8_a[D_{Y_{a}}=D_{Y_{a}}+A_{a};];",
+    ),
+    _valid(
+        "parallel-writes-through-an-affine-table",
+        "input A f32[8]; output D f32[8]",
+        "L^8_a[Q_{a}=7-a;];P^8_a[D_{Q_{a}}=A_{a};];",
+        "Q i64 g",
+    ),
+    _valid(
+        "shifted-table-under-a-condition",
+        "input A f32[8]; output D f32[8]",
+        "L^8_a[Q_{a}=a+1;];L^8_a[D_{a}=if_then_else(a<7,A_{Q_{a}},0);];",
+        "Q i64 g",
+    ),
+    _valid(
+        "clamped-table",
+        "input A f32[8]; output D f32[8]",
+        "L^8_a[Q_{a}=min(a+1,7);];L^8_a[D_{a}=A_{Q_{a}};];",
+        "Q i64 g",
+    ),
+    _valid(
+        "attention-with-shared-tiles",
+        "input A f32[2,4]; input C f32[8,4]; input W f32[8,4]; output D f32[2,4]",
+        "B^2_bx[B^4_tx[M=-inf;S=0;O=0;];L^2_c[B^4_tx L^4_d[K_{tx,d}=C_{c*4+tx,d};"
+        "J_{tx,d}=W_{c*4+tx,d};];B^4_tx[R=0;L^4_d[R=R+A_{bx,d}*K_{tx,d};];Q_{tx}=R;];B^4_tx["
+        "L^4_d[N=max(M,Q_{d});F=if_then_else(M==-inf,0,exp(M-N));"
+        "G=if_then_else(Q_{d}==-inf,0,exp(Q_{d}-N));S=S*F+G;O=O*F+G*J_{d,tx};M=N;];];];B^4_tx["
+        "D_{bx,tx}=O/S;];];",
+        "M f32 l; S f32 l; O f32 l; K f32 s; J f32 s; R f32 l; Q f32 s; N f32 l; F f32 l; G f32 l",
+    ),
+    _valid(
+        "tree-reduction",
+        "input A f32[8]; output D f32[]",
+        "L^1_a[B^8_tx[S_{tx}=A_{tx};];B^8_tx[S_{tx}=S_{tx}+S_{tx+4}:tx<4;];B^8_tx["
+        "S_{tx}=S_{tx}+S_{tx+2}:tx<2;];B^8_tx[D=S_{0}+S_{1}:tx==0;];];",
+        "S f32 s",
+    ),
+    _valid(
+        "split-k",
+        "input A f32[4,8]; output D f32[4]",
+        "B^4_tx L^2_a L^4_c[E_{a,tx}=E_{a,tx}+A_{tx,a*4+c};];B^4_tx L^2_a["
+        "D_{tx}=D_{tx}+E_{a,tx};];",
+    ),
+    _valid(
+        "convolution",
+        "input A f32[2,6,6]; param W f32[3,2,3,3]; output D f32[3,4,4]",
+        "B^3_bx L^4_a L^4_c L^2_d L^3_f L^3_g[D_{bx,a,c}=D_{bx,a,c}+A_{d,a+f,c+g}*W_{bx,d,f,g};];",
+    ),
+    _valid(
+        "guard-on-an-intermediate",
+        "input A f32[8]; output D f32[8]",
+        "L^8_a[E_{a}=A_{a};D_{a}=0;D_{a}=E_{a}:E_{a}>0;];",
+    ),
+    _valid(
+        "one-thread-initialises",
+        "input A f32[4]; output D f32[]",
+        "L^1_a[B^4_tx[S=0:tx==0;];B^4_tx[S=S+A_{tx};];B^4_tx[D=S:tx==0;];];",
+        "S f32 s",
+    ),
+    _valid(
+        "rounded-up-block-reduction",
+        "input A f32[10]; output D f32[3]",
+        "B^3_bx B^4_tx[D_{bx}=D_{bx}+A_{bx*4+tx}:bx*4+tx<10;];",
+    ),
+    _valid(
+        "swap-neighbours",
+        "input A f32[8]; output D f32[8]",
+        "L^8_a[D_{a}=if_then_else(a%2==0,A_{a+1},A_{a-1});];",
+    ),
+    _valid(
+        "diagonal-by-guard",
+        "input A f32[4,4]; output D f32[4]",
+        "L^4_a L^4_c[D_{a}=A_{a,c}:a==c;];",
+    ),
+    _valid(
+        "triangle-and-its-complement",
+        "input A f32[4,4]; output D f32[4,4]",
+        "L^4_a L^4_c[D_{a,c}=A_{a,c}:c<=a;D_{a,c}=-inf:c>a;];",
+    ),
+    _valid(
+        "ping-pong",
+        "input A f32[8]; output D f32[8]",
+        "L^8_a[E_{0,a}=A_{a};];L^3_c L^8_a[E_{(c+1)%2,a}=E_{c%2,(a+1)%8};];L^8_a[D_{a}=E_{1,a};];",
+    ),
+    _valid(
+        "carry-across-chunks",
+        "input A f32[8]; output D f32[8]",
+        "L^2_c[L^4_a[D_{c*4+a}=if_then_else(c*4+a<1,0,D_{c*4+a-1})+A_{c*4+a};];];",
+    ),
+    _valid(
+        "scan-in-two-levels",
+        "input A f32[8]; output D f32[8]",
+        "P^2_c[L^4_a[E_{c,a}=if_then_else(a<1,0,E_{c,a-1})+A_{c*4+a};];];L^2_c["
+        "F_{c}=if_then_else(c<1,0,F_{c-1}+E_{c-1,3});];P^8_a[D_{a}=E_{a//4,a%4}+F_{a//4};];",
+    ),
+    _valid(
+        "dilated-pooling",
+        "input A f32[9]; output D f32[5]",
+        "L^5_c L^3_f[D_{c}=max(D_{c},A_{c+f*2});];",
+    ),
+    _valid(
+        "upsample",
+        "input A f32[4]; output D f32[8]",
+        "L^8_c[D_{c}=A_{c//2};];",
+    ),
+    _valid(
+        "upsample-write",
+        "input A f32[4]; output D f32[8]",
+        "P^4_c V^2_f[D_{c*2+f}=A_{c};];",
+    ),
+    _valid(
+        "transposed-conv-gather",
+        "input A f32[4]; param W f32[3]; output D f32[9]",
+        "L^9_c L^3_f["
+        "D_{c}=D_{c}+if_then_else(c-f>=0&(c-f)%2==0&(c-f)//2<4,A_{(c-f)//2}*W_{f},0);];",
+    ),
+    _valid(
+        "transposed-conv-scatter",
+        "input A f32[4]; param W f32[3]; output D f32[9]",
+        "L^4_c L^3_f[D_{c*2+f}=D_{c*2+f}+A_{c}*W_{f};];",
+    ),
+    _valid(
+        "scalar-broadcast-under-threads",
+        "input A f32[4]; output D f32[4]",
+        "B^1_tx[K=A_{0};];B^4_tx[D_{tx}=A_{tx}*K;];",
+    ),
+    _valid(
+        "unsigned-bytes",
+        "input A u8[4]; output D u8[4]",
+        "L^4_a[D_{a}=A_{a}*2+1;];",
+    ),
+    _valid(
+        "last-iteration-wins",
+        "input A f32[4]; output D f32[]",
+        "L^4_a[D=A_{a};];",
     ),
 )
 
@@ -696,6 +840,18 @@ INVALID: tuple[Case, ...] = (
         "threads-pass-on-through-a-serial-loop",
         "input A f32[4]; output D f32[3,4]",
         "B^1_bx L^3_c B^4_tx[D_{c,tx}=if_then_else(c==0,A_{tx},D_{c-1,3-tx}+1);];",
+    ),
+    _invalid(
+        "loop-conflict undecided",
+        "parallel-histogram",
+        "input A f32[8]; input Y i64[8] in 0..3; output D f32[4]",
+        "L^4_c[D_{c}=0;];P^8_a[D_{Y_{a}}=D_{Y_{a}}+A_{a};];",
+    ),
+    _invalid(
+        "output-not-covered undecided",
+        "histogram-without-zeros",
+        "input A f32[2]; input Y i64[2] in 0..3; output D f32[4]",
+        "L^2_a[D_{Y_{a}}=D_{Y_{a}}+A_{a};];",
     ),
     _invalid(
         "vector-width",

@@ -43,6 +43,9 @@ class _Tangle:
             return Int(rng.randrange(3))
         loop = rng.choice(loops)
         index = Index(loop.index)
+        if rng.random() < 0.04:
+            place = Index(rng.choice(loops).index)
+            return Access("Y", "i64", "g", (Binary("%", place, Int(_SIZE)),))
         match rng.randrange(12):
             case 0:
                 return Binary("+", index, Int(1))
@@ -86,6 +89,9 @@ class _Tangle:
         loop = self.rng.choice(loops)
         bound = Int(self.rng.randrange(loop.extent + 1))
         op = self.rng.choice(("<", ">=", "==", "!="))
+        if self.rng.random() < 0.15:
+            place = Binary("%", Index(loop.index), Int(_SIZE))
+            return Compare((Access("A", "f32", "g", (place, Int(0))), Int(0)), ("<",))
         return Compare((Index(loop.index), bound), (op,))
 
     def loop(self, outer: list[Loop]) -> Loop:
@@ -150,6 +156,7 @@ def tangle(rng: random.Random) -> SignedProgram:
     signature = Signature(
         (
             Variable("input", "A", "f32", (_SIZE, _SIZE)),
+            Variable("input", "Y", "i64", (_SIZE,), 0, 2),
             Variable("output", "D", "f32", (_SIZE, _SIZE)),
         )
     )

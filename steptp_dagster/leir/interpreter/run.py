@@ -279,7 +279,7 @@ class _NestCompiler:
         machine, memory = self.machine, self.machine.memory
         slots = {loop.index: i for i, loop in enumerate(loops)}
         axes = {loop.axis: i for i, loop in enumerate(loops) if loop.axis}
-        update = pure_update(equation)
+        update = pure_update(equation, loops)
         used = frozenset(n for s in equation.target.subscripts for n in indices_in(s))
         owners = self._owners(equation.target.scope, axes)
         reduced = [i for i, x in enumerate(loops) if x.index not in used and i not in owners]
@@ -299,7 +299,7 @@ class _NestCompiler:
         types = Types(context, doubles=machine.doubles)
 
         def reader(access: Access) -> Closure:
-            own = update is not None and access == target
+            own = update is not None and access.name == target.name
             return self._reader(access, self._key(access, compiler, axes), state, own)
 
         compiler = Compiler(types, slots, reader, machine.complain)

@@ -7,6 +7,7 @@ Part of the reference interpreter, which shares no code with the static checker.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, product
 
 from steptp_dagster.leir.ast import (
     LOGICAL,
@@ -40,6 +41,7 @@ from steptp_dagster.leir.walk import (
 )
 
 _LANES = (1, 2, 4, 8, 16)
+_TRIALS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ class PureUpdate:
     op: str
 
 
-def pure_update(equation: Equation) -> PureUpdate | None:
-    """The pure update that an equation is, or None.
+def pure_update(equation: Equation, loops: tuple[Loop, ...]) -> PureUpdate | None:
+    """The pure update that an equation inside ``loops`` is, or None.
 
     The target occurs once, at the same subscript, and a chain of one operator leads to it:
     ``X+a+b``, ``a+X``, ``X-a+b``, ``max(max(X,a),b)``.
@@ -62,12 +64,55 @@ def pure_update(equation: Equation) -> PureUpdate | None:
         for a in accesses_in(e)
         if a.name == target.name
     ]
-    if len(own) != 1 or own[0] != target:
+    if len(own) != 1 or not same_element(own[0], target, loops):
         return None
     op = _operator(equation.value)
-    if op is None or not _leads_to(equation.value, target, op):
+    if op is None or not _leads_to(equation.value, own[0], op):
         return None
     return PureUpdate(op)
+
+
+def same_element(one: Access, other: Access, loops: tuple[Loop, ...]) -> bool:
+    """Whether two accesses to a tensor have the same subscripts, however they are written.
+
+    Subscripts without tensors are compared by their values, in up to _TRIALS iterations.
+    """
+    if one == other:
+        return True
+    pairs = list(zip(one.subscripts, other.subscripts, strict=True))
+    if any(isinstance(n, Access) for pair in pairs for e in pair for n in iter_expr(e)):
+        return False
+    ranges = (range(x.start, x.start + x.extent) for x in loops)
+    names = [x.index for x in loops]
+    for values in islice(product(*ranges), _TRIALS):
+        at = dict(zip(names, values, strict=True))
+        if any(_whole(a, at) != _whole(b, at) for a, b in pairs):
+            return False
+    return True
+
+
+def _whole(expr: Expr, at: dict[str, int]) -> int:
+    """The value of a subscript without tensors."""
+    match expr:
+        case Int():
+            return expr.value
+        case Index():
+            return at[expr.name]
+        case Unary():
+            return -_whole(expr.operand, at)
+        case Binary():
+            left, right = _whole(expr.left, at), _whole(expr.right, at)
+            match expr.op:
+                case "+":
+                    return left + right
+                case "-":
+                    return left - right
+                case "*":
+                    return left * right
+                case "//":
+                    return left // right if right else 0
+            return left % right if right else 0
+    raise TypeError(f"not a subscript: {expr}")
 
 
 def _operator(value: Expr) -> str | None:
@@ -82,7 +127,7 @@ def _operator(value: Expr) -> str | None:
 
 
 def _leads_to(value: Expr, target: Access, op: str) -> bool:
-    """Whether a chain of ``op`` leads from ``value`` down to ``target``."""
+    """Whether a chain of ``op`` leads from ``value`` down to the access ``target``."""
     if value == target:
         return True
     match value:
