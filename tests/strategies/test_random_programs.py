@@ -1,5 +1,6 @@
-"""Every strategy at sites of random valid programs and of the tricky programs of the corpus."""
+"""Every strategy at sites of random valid programs, of the corpus, and of all fixtures."""
 
+import itertools
 import random
 from collections.abc import Iterator
 
@@ -13,14 +14,22 @@ from steptp_dagster.strategies.step import Step, take
 from tests.support.corpus import VALID
 from tests.support.numerics import assert_equal_outputs
 from tests.support.programs import random_inputs, random_program
+from tests.support.strategy_cases import all_cases
 
-#: Sites that are taken per program and strategy; the slow test takes all of them.
-TAKEN = 3
+#: Sites taken per program, and one program in how many; the slow test takes all of all.
+TAKEN = 2
+THINNED = 3
 NAMES = tuple(strategies())
 
 
-def _programs(seeds: range) -> Iterator[tuple[str, SignedProgram]]:
+def _programs(name: str, seeds: range, step: int) -> Iterator[tuple[str, SignedProgram]]:
+    """Every ``step``-th program, starting at a place of the strategy's own."""
+    return itertools.islice(_all_programs(seeds), NAMES.index(name) % step, None, step)
+
+
+def _all_programs(seeds: range) -> Iterator[tuple[str, SignedProgram]]:
     yield from ((case.name, case.signed) for case in VALID)
+    yield from ((f"{case.strategy}, {case.name}", case.before) for case in all_cases())
     yield from ((f"seed {seed}", random_program(seed)) for seed in seeds)
 
 
@@ -30,10 +39,10 @@ def _chosen(sites: tuple[Site, ...], name: str, most: int) -> list[Site]:
     return random.Random(name).sample(sites, most)
 
 
-def _check(name: str, seeds: range, most: int) -> int:
+def _check(name: str, seeds: range, most: int, step: int) -> int:
     """Take steps and compare what they compute; the number of steps taken."""
     chosen, taken = strategy(name), 0
-    for label, program in _programs(seeds):
+    for label, program in _programs(name, seeds, step):
         survey = chosen.survey(program)
         inputs = random_inputs(program, 0)
         for site in _chosen(survey.sites, label, most):
@@ -50,25 +59,25 @@ def _check(name: str, seeds: range, most: int) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_keep_the_meaning(name: str) -> None:
-    assert _check(name, range(40), TAKEN) > 0
+    assert _check(name, range(45), TAKEN, THINNED) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_steps_keep_the_meaning(name: str) -> None:
-    assert _check(name, range(1000, 1300), 10_000) > 0
+    assert _check(name, range(1000, 1300), 10_000, 1) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_surveys_repeat_and_survive_their_own_results(name: str) -> None:
     chosen, steps = strategy(name), 0
-    for label, program in _programs(range(100, 115)):
+    others = tuple(strategies().values())
+    for label, program in _programs(name, range(100, 106), THINNED):
         survey = chosen.survey(program)
-        assert survey == chosen.survey(program)
+        assert survey == chosen.survey(program), label
         for site in _chosen(survey.sites, label, 1):
             result = chosen.apply(program, site)
             assert chosen.apply(program, site) == result
-            for other in strategies().values():
-                other.survey(result)
+            others[steps % len(others)].survey(result)
             steps += 1
     assert steps > 0
