@@ -1,0 +1,204 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from steptp_dagster.cli.main import COMMANDS, steptp
+from steptp_dagster.dataset.warehouse import load
+from tests.support.prepared import prepare
+from tests.support.rows import all_rows, key
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a warehouse of the rows by hand."""
+    folder = tmp_path_factory.mktemp("data")
+    loaded = load(prepare(folder / "stages", all_rows(wrong=2)), (), folder / "steptp.duckdb")
+    assert loaded.sound
+    return folder
+
+
+@pytest.fixture
+def run(data: Path) -> Run:
+    """Run ``steptp COMMAND --data DATA ARGUMENTS``."""
+
+    def call(command: str, *arguments: str) -> Result:
+        return CliRunner().invoke(steptp, [command, "--data", str(data), *arguments])
+
+    return call
+
+
+def read(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_help_lists_all_commands() -> None:
+    result = CliRunner().invoke(steptp, ["--help"])
+    assert result.exit_code == 0
+    for name in COMMANDS:
+        assert f"\n  {name}" in result.output
+
+
+def test_an_unknown_command_is_wrong_usage() -> None:
+    result = CliRunner().invoke(steptp, ["compile"])
+    assert result.exit_code == 2
+    assert "No such command 'compile'" in result.output
+
+
+def test_stats(run: Run) -> None:
+    numbers = read(run("stats", "--json"))
+    assert numbers["totals"]["steps"] == 18
+    assert numbers["totals"]["accepted"] == 16
+    assert numbers["pass_rate"] == pytest.approx(16 / 18)
+    assert "pass rate 88.9 %" in run("stats").output
+
+
+def test_stats_broken_down(run: Run) -> None:
+    rows = {row["strategy"]: row for row in read(run("stats", "--by", "strategy", "--json"))}
+    assert rows["loop_split"]["rejected"] == 2
+    assert rows["compute_inline"]["accepted"] == 9
+    lines = run("stats", "--by", "strategy").output.splitlines()
+    assert lines[0].split()[:2] == ["strategy", "sites"]
+    assert lines[1].split()[0] == "compute_inline"
+
+
+def test_sql(run: Run) -> None:
+    query = "select program, count(*) as n from step_overview group by program order by program"
+    assert read(run("sql", query, "--json")) == [
+        {"program": "GELU", "n": 6},
+        {"program": "Matmul3D", "n": 6},
+        {"program": "softmax", "n": 6},
+    ]
+    assert run("sql", query, "--csv").output == "program,n\nGELU,6\nMatmul3D,6\nsoftmax,6\n"
+    assert run("sql", query).output.splitlines()[0] == "program   n"
+
+
+def test_sql_errors_are_words(run: Run) -> None:
+    result = run("sql", "select * from nothing")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("steptp: Catalog Error: Table with name nothing")
+    assert "Traceback" not in result.output
+
+
+def test_sql_cannot_write(run: Run) -> None:
+    result = run("sql", "drop table zoo")
+    assert result.exit_code == 2
+    assert "read-only" in result.stderr
+
+
+def test_a_missing_warehouse_is_said(tmp_path: Path) -> None:
+    result = CliRunner().invoke(steptp, ["stats", "--data", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "run `steptp build` first" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("noun", "name"),
+    [
+        ("step", key("step", "softmax/compute_inline/0")),
+        ("program", key("leir", "softmax")),
+        ("source", key("source", "softmax", "f32")),
+    ],
+)
+def test_show_by_the_start_of_an_id(run: Run, noun: str, name: str) -> None:
+    shown = read(run("show", name[:12], "--json"))
+    assert shown["noun"] == noun
+    assert name in shown.values()
+    assert f"{noun} {name}" in run("show", name).output
+
+
+def test_show_a_record(run: Run) -> None:
+    (row,) = read(run("sql", "select record_id from filtered_dataset limit 1", "--json"))
+    text = run("show", row["record_id"]).output
+    assert "--- assistant ---\n<think>" in text
+
+
+def test_show_a_step_with_both_programs_and_verdict(run: Run) -> None:
+    shown = read(run("show", key("step", "Matmul3D/loop_split/0"), "--json"))
+    assert shown["before"]["leir_id"] == key("leir", "Matmul3D")
+    assert shown["after"]["leir_id"] == key("leir", "Matmul3D/loop_split/0")
+    assert [v["reason"] for v in shown["verdicts"]] == ["values-differ"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("abc", "'abc' is no id: give at least 4"),
+        ("xyzxyz", "'xyzxyz' is no id"),
+        ("0" * 32, "no record, step, program or source has an id"),
+    ],
+)
+def test_show_refuses_in_words(run: Run, name: str, message: str) -> None:
+    result = run("show", name)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_lineage_leads_from_a_chained_step_to_its_source(run: Run) -> None:
+    chain = read(run("lineage", key("step", "softmax/compute_inline/2"), "--json"))
+    assert [(link["what"], link["id"]) for link in chain] == [
+        ("verdict", key("step", "softmax/compute_inline/2")),
+        ("step", key("step", "softmax/compute_inline/2")),
+        ("verdict", key("step", "softmax/compute_inline/0")),
+        ("step", key("step", "softmax/compute_inline/0")),
+        ("translation", key("leir", "softmax")),
+        ("source", key("source", "softmax", "f32")),
+    ]
+    assert {link["run_id"] for link in chain} == {"run-1"}
+
+
+def test_lineage_of_a_result_names_the_step_that_made_it(run: Run) -> None:
+    chain = read(run("lineage", key("leir", "softmax/compute_inline/1"), "--json"))
+    assert [link["what"] for link in chain] == [
+        "program",
+        "verdict",
+        "step",
+        "translation",
+        "source",
+    ]
+
+
+def test_export_to_a_folder(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    first = read(run("export", "--to", str(target), "--profile", "tiny", "--json"))
+    assert first["written"]
+    assert (target / "train.jsonl").exists()
+    assert not read(run("export", "--to", str(target), "--profile", "tiny", "--json"))["written"]
+
+
+def test_export_does_not_replace_other_things(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    result = run("export", "--to", str(tmp_path))
+    assert result.exit_code == 2
+    assert "has other things in it" in result.stderr
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_replay_wants_a_record_or_step(run: Run) -> None:
+    result = run("replay", key("source", "softmax", "f32"))
+    assert result.exit_code == 2
+    assert "only records and steps are replayed" in result.stderr
+
+
+def test_a_bad_profile_is_said() -> None:
+    result = CliRunner().invoke(steptp, ["build", "--profile", "huge"])
+    assert result.exit_code == 2
+    assert result.stderr == "steptp: no profile 'huge'; there are default, tiny, or give a .yaml\n"
+
+
+def test_a_defect_is_a_message_and_not_a_traceback(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("steptp_dagster.cli.ids.find", broken)
+    result = run("show", "0" * 32)
+    assert result.exit_code == 70
+    assert "internal error, please report it: ZeroDivisionError: boom" in result.stderr
