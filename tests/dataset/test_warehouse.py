@@ -1,5 +1,4 @@
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -9,36 +8,15 @@ import pytest
 from steptp_dagster.dataset import exports
 from steptp_dagster.dataset.card import card
 from steptp_dagster.dataset.config import load as load_profile
-from steptp_dagster.dataset.incremental import Made, Origin, Unit, update, write_changed
 from steptp_dagster.dataset.integrity import CHECKS
 from steptp_dagster.dataset.schemas import EXCLUSIONS, FILTERED_DATASET, STATISTICS, Row, frame
 from steptp_dagster.dataset.selection import Filtered, filtered
-from steptp_dagster.dataset.stages.records import STAGE
 from steptp_dagster.dataset.statistics import by, statistics, total
-from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.warehouse import NoWarehouse, connect, load
-from tests.support.rows import all_rows, fill, frames, key, tables
+from tests.support.prepared import prepare
+from tests.support.rows import all_rows, frames, key, tables
 
 PROGRAMS = ("all",)
-
-
-def prepare(root: Path, rows: dict[str, list[Row]], made: Filtered | None = None) -> Store:
-    """Stage files of everything, records and statistics included."""
-    store = Store(root)
-    fill(store, rows)
-    made = made or filtered(tables(rows), load_profile("tiny"))
-    units = [Unit(key("record unit", row["record_id"]), row) for row in made.rows]
-
-    def compute(missing: Sequence[Unit]) -> Iterator[Made]:
-        return (Made(u, {"filtered_dataset": [u.payload]}, 0.0) for u in missing)
-
-    update(store, STAGE, "all", units, compute, origin=Origin("run-1", "v1"), batch=100)
-    gone = frame(EXCLUSIONS, made.exclusions)
-    write_changed(store, EXCLUSIONS, "all", gone)
-    records = store.read(FILTERED_DATASET, "all")
-    counted = statistics(tables(rows), frames(rows)["surveys"], records, gone)
-    write_changed(store, STATISTICS, "all", counted)
-    return store
 
 
 def broken(findings: tuple[object, ...]) -> set[str]:
