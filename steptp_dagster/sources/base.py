@@ -84,6 +84,12 @@ class Built:
         generator = torch.Generator().manual_seed(seed)
         return tuple(_tensor(spec, generator) for spec in self.inputs)
 
+    def blank(self) -> "tuple[torch.Tensor, ...]":
+        """Inputs of the right shapes with arbitrary contents: enough to export, however large."""
+        import torch
+
+        return tuple(torch.empty(i.shape, dtype=_torch_dtype(i.dtype)) for i in self.inputs)
+
 
 @dataclass(frozen=True)
 class Source:

@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 #: Composite operators that stay whole: their own nests are shorter, safer or closer to how people
 #: write them than what PyTorch would decompose them into.
 KEPT: Final = (
+    "cross_entropy_loss",
     "elu",
     "group_norm",
     "hardsigmoid",
@@ -25,6 +26,7 @@ KEPT: Final = (
     "mish",
     "mv",
     "dot",
+    "nll_loss_nd",
     "rms_norm",
     "roll",
     "silu",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from steptp_dagster.leir.ast import Binary, Expr
+from steptp_dagster.leir.ast import Access, Binary, Compare, Expr
 from steptp_dagster.translate.coords import Coord
 from steptp_dagster.translate.operators import Call, Unsupported, operator
 from steptp_dagster.translate.scalars import (
@@ -313,7 +313,7 @@ def elementwise_where(op: Call, condition: Value, x: Operand, other: Operand) ->
 
     def element(*c: Coord) -> Expr:
         a, b = (y(*c) if isinstance(y, Value) else literal(y) for y in (then, otherwise))
-        return choose(test(*c), a, b)
+        return choose(holds(test(*c)), a, b)
 
     return op.builder.compute(op.shape, op.dtype, element)
 
@@ -324,9 +324,17 @@ def masked_fill(op: Call, x: Value, mask: Value, value: Operand) -> Value:
     return elementwise_where(op, mask, value, x)
 
 
+def holds(expr: Expr) -> Expr:
+    """A bool as a condition; a constant or a number is compared with 0."""
+    match expr:
+        case Access(dtype="bool") | Compare() | Binary(op="&" | "|"):
+            return expr
+    return compare(expr, "!=", ZERO)
+
+
 def truth(x: Value) -> Callable[..., Expr]:
     """The condition that an element is not zero (a bool is its own condition)."""
-    return x if x.dtype == "bool" else lambda *c: compare(x(*c), "!=", ZERO)
+    return lambda *c: holds(x(*c))
 
 
 @operator("aten.logical_not.default", "aten.bitwise_not.default")

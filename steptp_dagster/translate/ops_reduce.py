@@ -372,7 +372,7 @@ def logsumexp(op: Call, x: Value, dims: list[int], _keepdim: bool) -> Value:
     return op.builder.compute(op.shape, op.dtype, element)
 
 
-def _row_max_and_sum(op: Call, x: Value, dim: int) -> tuple[Point, Point]:
+def row_max_and_sum(op: Call, x: Value, dim: int) -> tuple[Point, Point]:
     """The two statistics of a softmax: the row's maximum and the sum of its exponentials."""
     axes = (axis(dim, x.rank),) if x.rank else ()
     rows = over_rows(x, axes)
@@ -393,7 +393,7 @@ def _row_max_and_sum(op: Call, x: Value, dim: int) -> tuple[Point, Point]:
 @operator("aten._softmax.default")
 def softmax(op: Call, x: Value, dim: int, _half_to_float: bool) -> Value:
     """Row maximum, sum of shifted exponentials, quotient."""
-    top, total = _row_max_and_sum(op, x, dim)
+    top, total = row_max_and_sum(op, x, dim)
     return op.builder.compute(
         op.shape,
         op.dtype,
@@ -404,7 +404,7 @@ def softmax(op: Call, x: Value, dim: int, _half_to_float: bool) -> Value:
 @operator("aten._log_softmax.default")
 def log_softmax(op: Call, x: Value, dim: int, _half_to_float: bool) -> Value:
     """Row maximum, sum of shifted exponentials, ``x-max-log(sum)``."""
-    top, total = _row_max_and_sum(op, x, dim)
+    top, total = row_max_and_sum(op, x, dim)
     return op.builder.compute(
         op.shape,
         op.dtype,

@@ -19,6 +19,7 @@ from torch.export.graph_signature import (
 from torch.fx import Node
 
 from steptp_dagster.leir.signature import Role, Scalar, SignedProgram, Variable
+from steptp_dagster.leir.validity import check
 from steptp_dagster.translate.builder import Builder
 from steptp_dagster.translate.export import DTYPES, export, location
 from steptp_dagster.translate.operators import OPERATORS, Call, Result, Unsupported
@@ -30,6 +31,7 @@ FAMILIES: Final = (
     "ops_create",
     "ops_elementwise",
     "ops_index",
+    "ops_loss",
     "ops_matmul",
     "ops_norm",
     "ops_reduce",
@@ -38,6 +40,8 @@ FAMILIES: Final = (
 )
 #: Checks of what exporting with fixed shapes and dtypes has established; they compute nothing.
 CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default"})
+#: What a translating function raises when its arguments have a form that nobody thought of.
+_UNFORESEEN: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 for _family in FAMILIES:
     importlib.import_module(f"steptp_dagster.translate.{_family}")
 
@@ -149,7 +153,12 @@ class _Walk:
         self.names: dict[str, str] = {}
 
     def run(self) -> Translation:
-        for spec in self.exported.graph_signature.input_specs:
+        signature = self.exported.graph_signature
+        for updated in signature.output_specs:
+            if updated.kind != OutputKind.USER_OUTPUT:
+                message = "the module updates its state; call .eval() on it"
+                raise _Refused(TranslationRefusal("output", str(updated.target), message, ""))
+        for spec in signature.input_specs:
             self.declare(spec.kind, spec.arg, spec.target)
         for node in self.exported.graph.nodes:
             if node.op == "call_function":
@@ -160,9 +169,22 @@ class _Walk:
         if not self.builder.nests:
             raise _Refused(TranslationRefusal("output", "", "the program computes nothing", ""))
         signed, final = self.builder.finish()
+        self.verified(signed)
         kept = {v.name for v in signed.signature.variables}
         names = {final[k]: v for k, v in self.names.items() if final.get(k) in kept}
         return Translation(signed, names, tuple(self.origins), self.source)
+
+    def verified(self, signed: SignedProgram) -> None:
+        """Refuse what LEIR cannot show to be valid, by the operator whose nest it is.
+
+        This concerns subscripts computed by the program itself, whose range is not known.
+        """
+        for violation in check(signed):
+            nest = violation.path[0] if violation.path else 0
+            origin = next((o for o in self.origins if o.first <= nest < o.last), None)
+            name, where = (origin.operator, origin.location) if origin else ("output", "")
+            message = f"{violation.kind}: {violation.message}"
+            raise _Refused(TranslationRefusal(name, "", message, where))
 
     def declare(self, kind: InputKind, argument: object, target: str | None) -> None:
         """Turn one placeholder into a known variable."""
@@ -246,6 +268,9 @@ class _Walk:
             raise self.refusal(node, name, refused.argument, refused.message) from None
         except NotANumber as error:
             raise self.refusal(node, name, "", str(error)) from None
+        except _UNFORESEEN as error:
+            message = f"an unforeseen form of its arguments ({type(error).__name__}: {error})"
+            raise self.refusal(node, name, "", message) from error
         except _Refused as refused:
             raise self.refusal(
                 node, name, refused.refusal.argument, refused.refusal.message
@@ -287,11 +312,8 @@ class _Walk:
         return argument
 
     def outputs(self) -> None:
-        """Declare the outputs; updates of buffers are refused."""
+        """Declare the outputs."""
         for position, spec in enumerate(self.exported.graph_signature.output_specs):
-            if spec.kind != OutputKind.USER_OUTPUT:
-                message = "the module updates its state; call .eval() on it"
-                raise _Refused(TranslationRefusal("output", str(spec.target), message, ""))
             if not isinstance(spec.arg, TensorArgument):
                 message = f"an output of type {type(spec.arg).__name__}; tensors do"
                 raise _Refused(TranslationRefusal("output", str(position), message, ""))

@@ -72,6 +72,10 @@ ELEMENTWISE: dict[str, Case] = {
     "clamp-tensor": (lambda x, y: torch.clamp(x, max=y), (normal(9), normal(9).flip(0))),
     "extremes": (lambda x, y: torch.minimum(x, y) * torch.maximum(x, y), (normal(9), normal(1))),
     "masked-fill": (lambda x, m: x.masked_fill(m, float("-inf")), (normal(3, 4), bools(4))),
+    "where-constant": (
+        lambda x: torch.where(torch.ones(4, dtype=torch.bool), x, x * 2),
+        (normal(3, 4),),
+    ),
     "where": (lambda x: torch.where(x > 0, x, x * 2), (normal(3, 4),)),
     "logic": (
         lambda x, y: (x > 0) & ~(y < 0) | (x == y) ^ (x != 0),
@@ -265,7 +269,35 @@ INDEX: dict[str, Case] = {
     "index": (lambda x, i: x[i], (normal(5, 3), integers(5, 2, 2))),
     "gather": (lambda x, i: x.gather(1, i), (normal(3, 5), integers(5, 3, 4))),
 }
-CASES = {**VIEWS, **ELEMENTWISE, **REDUCTIONS, **PRODUCTS, **POOLS, **NORMS, **INDEX}
+LOSSES: dict[str, Case] = {
+    "cross-entropy": (functional.cross_entropy, (normal(4, 5), integers(5, 4))),
+    "cross-entropy-image": (
+        lambda x, i: functional.cross_entropy(x, i, reduction="none"),
+        (normal(2, 3, 4), integers(3, 2, 4)),
+    ),
+    "cross-entropy-row": (functional.cross_entropy, (normal(5), integers(5))),
+    "cross-entropy-soft": (
+        lambda x, y: functional.cross_entropy(x, y.softmax(1)),
+        (normal(3, 4), normal(3, 4)),
+    ),
+    "nll": (
+        lambda x, i: functional.nll_loss(x.log_softmax(1), i, reduction="sum"),
+        (normal(4, 5), integers(5, 4)),
+    ),
+    "mse-huber": (
+        lambda x, y: functional.mse_loss(x, y) + functional.huber_loss(x, y, delta=0.5),
+        (normal(3, 4), normal(3, 4).flip(0)),
+    ),
+    "kl": (
+        lambda x, y: functional.kl_div(x, y, reduction="batchmean", log_target=True),
+        (normal(3, 4), normal(3, 4).flip(0)),
+    ),
+    "binary": (
+        functional.binary_cross_entropy_with_logits,
+        (normal(3, 4) * 9, positive(3, 4).clamp(max=1)),
+    ),
+}
+CASES = {**LOSSES, **VIEWS, **ELEMENTWISE, **REDUCTIONS, **PRODUCTS, **POOLS, **NORMS, **INDEX}
 
 
 class Wrapped(nn.Module):

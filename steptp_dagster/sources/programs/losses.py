@@ -54,3 +54,11 @@ class TripletMarginLoss(nn.Module):
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """``triplet_margin_loss(anchor, positive, negative)``."""
         return functional.triplet_margin_loss(anchor, positive, negative, margin=1.0)
+
+
+class CrossEntropyLoss(nn.Module):
+    """How unlikely the right classes are."""
+
+    def forward(self, predictions: Tensor, classes: Tensor) -> Tensor:
+        """``cross_entropy(predictions, classes)``, the classes as numbers."""
+        return functional.cross_entropy(predictions, classes)

@@ -23,5 +23,18 @@ SOURCES = (
     _source("Hingeloss", "HingeLoss"),
     _source("CosineSimilarityLoss", "CosineSimilarityLoss"),
     _source("KLDivLoss", "KLDivLoss"),
+    Source(
+        "CrossEntropyLoss",
+        1,
+        "loss",
+        "losses:CrossEntropyLoss",
+        (
+            Input("predictions", ("rows", "columns")),
+            Input("classes", ("rows",), "i64", 0, "columns"),
+        ),
+        _POOLS,
+        {"rows": LARGE_ROWS, "columns": (10, 100, 1000)},
+        _work,
+    ),
     _source("TripletMarginLoss", "TripletMarginLoss", ("anchor", "positive", "negative")),
 )

@@ -1,0 +1,71 @@
+"""Every source program, in every precision: valid, readable back, faithful by two evaluators."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from steptp_dagster.leir.limits import check_limits
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.lowering import run
+from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.translate.fidelity import fidelity
+from tests.support.translation import faithful
+
+CORE = (
+    "Matmul3D",
+    "softmax",
+    "LogSoftmax",
+    "GELU",
+    "LayerNorm",
+    "Max_Pooling_2D",
+    "conv_standard_2D__square_input__square_kernel",
+    "MinGPTCausalAttention",
+)
+REST = tuple(name for name in SOURCES if name not in CORE)
+
+
+def by_tvm(
+    signed: SignedProgram, arrays: Mapping[str, NDArray[Any]]
+) -> Mapping[str, NDArray[np.generic]]:
+    return run(signed, arrays, precision="float64")
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("program", CORE)
+def test_core_program(program: str, dtype: str) -> None:
+    source = SOURCES[program]
+    shapes = source.sample(random.Random(dtype), 2)
+    for seed, shape in enumerate(shapes):
+        built = source.build(shape, dtype, seed)
+        inputs = built.example(seed)
+        translation = faithful(built.module, inputs, built.ranges)
+        assert check_limits(translation.signed) == ()
+        assert fidelity(built.module, inputs, translation, by_tvm).faithful
+
+
+@pytest.mark.parametrize("program", REST)
+def test_further_program(program: str) -> None:
+    source = SOURCES[program]
+    dtype = source.dtypes[len(program) % len(source.dtypes)]
+    (shape,) = source.sample(random.Random(program), 1)
+    built = source.build(shape, dtype)
+    translation = faithful(built.module, built.example(0), built.ranges)
+    assert check_limits(translation.signed) == ()
+
+
+@pytest.mark.parametrize("program", CORE)
+def test_extents_of_one(program: str) -> None:
+    """Every extent that may be 1 is 1 at once."""
+    source = SOURCES[program]
+    shape = {
+        name: max(1, pool[0]) if name in source.structure else 1
+        for name, pool in source.pools.items()
+    }
+    if program == "Max_Pooling_2D":
+        shape |= {"kernel": 2}
+    built = source.build(shape)
+    faithful(built.module, built.example(0), built.ranges)
