@@ -74,7 +74,8 @@ class Memory:
     cells: dict[str, dict[Key, Value]] = field(default_factory=dict)
     writers: dict[Location, Path] = field(default_factory=dict)
     active: list[LoopState] = field(default_factory=list)
-    by_block: dict[tuple[Key, Location], dict[Key, bool]] = field(default_factory=dict)
+    by_block: dict[tuple[Key, Location], dict[tuple[Key, Key], bool]] = field(default_factory=dict)
+    in_every_launch: int = 0
     pending: list[tuple[str, Key, Fault]] = field(default_factory=list)
 
     def fault(self, kind: str, message: str, statement: StatementState, subject: str) -> None:
@@ -152,12 +153,14 @@ class Memory:
         env = self.env
         launch = tuple(env[slot] for slot in statement.launch)
         block = tuple(-1 if slot < 0 else env[slot] for slot in statement.blocks)
-        places = self.by_block.setdefault((launch, (name, key)), {})
-        wrote = places.get(block)
+        # A statement outside some launch loops is compared with all launches that it is beside.
+        places = self.by_block.setdefault((launch[: self.in_every_launch], (name, key)), {})
+        wrote = places.get((launch, block))
         if wrote is None or (write and not wrote):
-            places[block] = write
-            for other, other_wrote in places.items():
-                if (write or other_wrote) and block != other:
+            places[launch, block] = write
+            for (other_launch, other_block), other_wrote in places.items():
+                beside = all(a == b for a, b in zip(launch, other_launch, strict=False))
+                if (write or other_wrote) and beside and block != other_block:
                     message = f"{name} at {list(key)} is shared between blocks, one writes"
                     self.fault("cross-block", message, statement, name)
                     return

@@ -205,8 +205,8 @@ class _NestCompiler:
         self.machine = machine
         self.nest = nest
         self.path: Path = (index,)
-        self.launch = launch_loops(nest)
-        located = list(equations_in(nest))
+        self.launch = launch_loops(nest, self.path)
+        located = list(equations_in(nest, self.path))
         # Only a tensor that the nest writes can be in conflict there.
         self.written = {e.equation.target.name for e in located} if machine.dynamic else set()
         self.has_blocks = any(x.axis in BLOCK_AXES for e in located for x in e.loops)
@@ -215,9 +215,17 @@ class _NestCompiler:
         """Execute the nest."""
         action = self._statement(self.nest, self.path, (), ())
         depth = max(len(located.loops) for located in equations_in(self.nest))
-        self.machine.memory.by_block.clear()
-        self.machine.memory.env[:] = [0] * depth
-        action(self.machine.memory.env)
+        memory = self.machine.memory
+        memory.by_block.clear()
+        memory.in_every_launch = min(
+            len(self._launch_around(e.path)) for e in equations_in(self.nest, self.path)
+        )
+        memory.env[:] = [0] * depth
+        action(memory.env)
+
+    def _launch_around(self, path: Path) -> range:
+        """Places of the launch loops around a statement."""
+        return range(sum(path[: len(p)] == p for p in self.launch))
 
     def _statement(
         self,
@@ -246,9 +254,9 @@ class _NestCompiler:
         around = list(enumerate(loops[:-1]))
         if loops[-1].axis not in THREAD_AXES:
             return None
-        if all(loop.kind == "B" for i, loop in around if i >= self.launch):
+        if all(loop.kind == "B" for i, loop in around if i >= len(self.launch)):
             return None
-        return tuple(i for i, loop in around if i < self.launch or loop.kind == "B")
+        return tuple(i for i, loop in around if i < len(self.launch) or loop.kind == "B")
 
     def _loop(self, loop: Loop, state: LoopState, slot: int, actions: list[_Action]) -> _Action:
         iterations = range(loop.start, loop.start + loop.extent)
@@ -281,12 +289,13 @@ class _NestCompiler:
         axes = {loop.axis: i for i, loop in enumerate(loops) if loop.axis}
         update = pure_update(equation, loops)
         used = frozenset(n for s in equation.target.subscripts for n in indices_in(s))
-        owners = self._owners(equation.target.scope, axes)
+        launch = tuple(self._launch_around(path))
+        owners = _owners(equation.target.scope, launch, axes)
         reduced = [i for i, x in enumerate(loops) if x.index not in used and i not in owners]
         state = StatementState(
             path=path,
             slots=tuple(slots.items()),
-            launch=tuple(range(self.launch)),
+            launch=launch,
             blocks=tuple(axes.get(a, -1) for a in BLOCK_AXES),
             exempt=tuple(states[i] for i in reduced if update and loops[i].axis in THREAD_AXES),
         )
@@ -300,13 +309,13 @@ class _NestCompiler:
 
         def reader(access: Access) -> Closure:
             own = update is not None and access.name == target.name
-            return self._reader(access, self._key(access, compiler, axes), state, own)
+            return self._reader(access, self._key(access, compiler, launch, axes), state, own)
 
         compiler = Compiler(types, slots, reader, machine.complain)
         condition = None if equation.guard is None else compiler.condition(equation.guard)
         raw, own_type = compiler.typed(equation.value, context if dtype.is_float else dtype.name)
         value = compiler.converted(raw, own_type, stored)
-        locate = self._key(target, compiler, axes)
+        locate = self._key(target, compiler, launch, axes)
         touch = self._toucher(target, state)
         name, begin = target.name, None if update is None else identity(update.op, stored)
 
@@ -324,20 +333,14 @@ class _NestCompiler:
 
         return run
 
-    def _owners(self, scope: str, axes: dict[str, int]) -> tuple[int, ...]:
-        """Places of the loops that choose the instance of an ``l`` or ``s`` tensor."""
-        if scope == "g":
-            return ()
-        return (*range(self.launch), *(axes[a] for a in _OWNING_AXES[scope] if a in axes))
-
     def _key(
-        self, access: Access, compiler: Compiler, axes: dict[str, int]
+        self, access: Access, compiler: Compiler, launch: tuple[int, ...], axes: dict[str, int]
     ) -> Callable[[Env], Key]:
         """Where an access goes: launch, block and thread of ``l`` and ``s``, then the subscript."""
         subscripts = tuple(compiler.subscript(s) for s in access.subscripts)
         if access.scope == "g":
             return _key_of(subscripts)
-        owners = self._owners(access.scope, axes)
+        owners = _owners(access.scope, launch, axes)
         present = tuple(int(a in axes) for a in _OWNING_AXES[access.scope])
         return lambda env: (
             *present,
@@ -382,6 +385,13 @@ class _NestCompiler:
             memory.touch_across_blocks(name, key, write, state)
 
         return both
+
+
+def _owners(scope: str, launch: tuple[int, ...], axes: dict[str, int]) -> tuple[int, ...]:
+    """Places of the loops that choose the instance of an ``l`` or ``s`` tensor."""
+    if scope == "g":
+        return ()
+    return (*launch, *(axes[a] for a in _OWNING_AXES[scope] if a in axes))
 
 
 def _key_of(subscripts: tuple[Closure, ...]) -> Callable[[Env], Key]:

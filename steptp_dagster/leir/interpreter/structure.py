@@ -75,14 +75,15 @@ def pure_update(equation: Equation, loops: tuple[Loop, ...]) -> PureUpdate | Non
 def same_element(one: Access, other: Access, loops: tuple[Loop, ...]) -> bool:
     """Whether two accesses to a tensor have the same subscripts, however they are written.
 
-    Subscripts without tensors are compared by their values, in up to _TRIALS iterations.
+    Subscripts without tensors are compared by their values, in up to _TRIALS iterations; a loop
+    that runs once counts as two, since ``X_{a}`` and ``X_{0}`` are different subscripts.
     """
     if one == other:
         return True
     pairs = list(zip(one.subscripts, other.subscripts, strict=True))
     if any(isinstance(n, Access) for pair in pairs for e in pair for n in iter_expr(e)):
         return False
-    ranges = (range(x.start, x.start + x.extent) for x in loops)
+    ranges = (range(x.start, x.start + max(2, x.extent)) for x in loops)
     names = [x.index for x in loops]
     for values in islice(product(*ranges), _TRIALS):
         at = dict(zip(names, values, strict=True))
@@ -140,22 +141,22 @@ def _leads_to(value: Expr, target: Access, op: str) -> bool:
     return False
 
 
-def launch_loops(nest: Nest) -> int:
-    """How many of the outermost loops launch the kernel.
+def launch_loops(nest: Nest, path: Path) -> tuple[Path, ...]:
+    """The loops that launch the kernel, outermost first: for each the path of its nest.
 
     They are the loops outside all ``B`` loops: with sibling ``B`` loops, those around them all.
     A nest without ``B`` loops is one launch.
     """
-    depth = 0
+    found: list[Path] = []
     while True:
-        for k, loop in enumerate(nest.loops):
+        for loop in nest.loops:
             if loop.kind == "B":
-                return depth + k
-        bound = [s for s in nest.body if isinstance(s, Nest) and _binds(s)]
+                return tuple(found)
+            found.append(path)
+        bound = [(i, s) for i, s in enumerate(nest.body) if isinstance(s, Nest) and _binds(s)]
         if len(bound) != 1:
-            return depth + len(nest.loops) if bound else 0
-        depth += len(nest.loops)
-        nest = bound[0]
+            return tuple(found) if bound else ()
+        path, nest = (*path, bound[0][0]), bound[0][1]
 
 
 def _binds(nest: Nest) -> bool:
