@@ -141,6 +141,8 @@ class _Finder:
             *self._start(first, reduction, extra, is_minus_inf, "maximum"),
             *self._start(second, other, other_extra, is_zero, "sum"),
         )
+        if raw_total.scope != "g" and first.path[0] != second.path[0]:
+            raise _Reject("sum-private-elsewhere", f"{raw_total.name} lives in another nest only")
         self._scores_stay(first, second, score)
         self._uses_are_late(first, second, reduction, other)
         uses, kinds = self._normalisations(first, second, score, maximum, total)

@@ -69,6 +69,7 @@ class OnlineSoftmax(Strategy):
         "loops-differ",
         "start-not-identity",
         "written-elsewhere",
+        "sum-private-elsewhere",
         "scores-change",
         "read-too-early",
         "no-normalisation",
@@ -198,6 +199,11 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
         ),
         evidence("start-not-identity", *_starts(program, rows)),
         evidence("written-elsewhere", *(_writers(program, name) for name in (m, z))),
+        evidence(
+            "sum-private-elsewhere",
+            before_fact("scope_of", z, value=rows.total.scope),
+            _writers(program, z),
+        ),
         evidence(
             "scores-change",
             *(_writers(program, name) for name in scores),

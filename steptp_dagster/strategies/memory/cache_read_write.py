@@ -11,6 +11,7 @@ from steptp_dagster.leir.walk import Path, indices_in
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.cache_evidence import explain_read, explain_write
 from steptp_dagster.strategies.cache_points import (
+    NO_LOOP,
     Point,
     point_at,
     points,
@@ -121,9 +122,14 @@ class CacheReadWrite(Strategy):
                 yield self._offered(program, site, objection)
 
     def _writes(self, program: SignedProgram, point: Point) -> Iterator[Site | Refusal]:
-        update = update_below(program, point)
-        if update is None or not point.depth:
+        if not point.depth:
             return  # before all loops an accumulator would serve one visit only
+        update = update_below(program, point)
+        if update is None:
+            for tensor in shared_updates(program, point):
+                message = f"other equations run beside the update of {tensor}"
+                yield Refusal(self.name, point.path, "not-alone", message)
+            return
         tensor = Analysis.of(program).accesses.statement_at[update].equation.target.name
         objection = write_objection(program, point, update)
         site = Site.of(
@@ -142,7 +148,7 @@ class CacheReadWrite(Strategy):
         """The site, unless something speaks against it or its result would not be legal."""
         if objection is None:
             try:
-                objection = _as_reason(fault(self.apply(program, site)))
+                objection = _as_reason(site, fault(self.apply(program, site)))
             except NoExpression as error:
                 objection = "no-common-region", f"a subscript cannot be written: {error}"
         return site if objection is None else Refusal(self.name, site.path, *objection)
@@ -172,10 +178,18 @@ class CacheReadWrite(Strategy):
         return explain_write(before, after, point, update)
 
 
-def _as_reason(found: tuple[str, str] | None) -> tuple[str, str] | None:
-    """A fault of the result; over the limits means that the cache has no room."""
-    if found is not None and found[0] == "result-over-limits":
+def _as_reason(site: Site, found: tuple[str, str] | None) -> tuple[str, str] | None:
+    """A fault of the result by the precondition that it breaks.
+
+    Over the limits means that the cache has no room; before all loops of a nest, any other fault
+    that the block loop made for the cache does not fit around the nest.
+    """
+    if found is None:
+        return None
+    if found[0] == "result-over-limits":
         return "cache-too-large", found[1]
+    if len(site.path) == 1 and site.text("under") == NO_LOOP:
+        return "threads-misplaced", f"no block loop fits around the nest: {found[1]}"
     return found
 
 
@@ -212,23 +226,36 @@ def read_objection(program: SignedProgram, point: Point, tensor: str) -> tuple[s
     return None
 
 
+def _equations_below(program: SignedProgram, point: Point) -> list[Path]:
+    count = len(point.path)
+    statements = Analysis.of(program).accesses.statements
+    return [s.path for s in statements if s.path[:count] == point.path]
+
+
 def update_below(program: SignedProgram, point: Point) -> Path | None:
     """The path of the update that alone stands below a point, or None."""
-    below = [
-        s
-        for s in Analysis.of(program).accesses.statements
-        if s.path[: len(point.path)] == point.path
-    ]
-    if len(below) != 1:
-        return None
-    path = below[0].path
-    update = Analysis.of(program).updates[path]
-    return path if update.kind == "update" and reduction_of(program, path) else None
+    below = _equations_below(program, point)
+    return below[0] if len(below) == 1 and reduction_of(program, below[0]) else None
+
+
+def shared_updates(program: SignedProgram, point: Point) -> tuple[str, ...]:
+    """Global tensors updated below a point, their reductions with it, beside other equations."""
+    below = _equations_below(program, point)
+    above = {loop.index for loop in point.above}
+    found = []
+    for path in below if len(below) > 1 else ():
+        reduction = reduction_of(program, path)
+        target = Analysis.of(program).accesses.statement_at[path].equation.target
+        if reduction and not reduction & above and target.scope == "g":
+            found.append(target.name)
+    return tuple(dict.fromkeys(found))
 
 
 def reduction_of(program: SignedProgram, path: Path) -> frozenset[str]:
-    """The reduction loops of an update that have more than one iteration."""
+    """The loops of more than one iteration over which a pure update accumulates."""
     analysis = Analysis.of(program)
+    if analysis.updates[path].kind != "update":
+        return frozenset()
     wide = {ref.name for ref in analysis.accesses.statement_at[path].chain if ref.loop.extent > 1}
     return frozenset(analysis.updates[path].reduction_loops) & wide
 
