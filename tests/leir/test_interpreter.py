@@ -1,6 +1,8 @@
 """What programs mean: the interpreter against NumPy written by hand."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -310,6 +312,16 @@ def test_the_number_of_faults_is_limited() -> None:
     case = Case("", "output D f32[4]", "L^4_a[D_{a}=Z+Q+W+K+X;];")
     assert len(interpret(case.signed, {}).faults) == 5
     assert len(interpret(case.signed, {}, max_faults=3).faults) == 3
+
+
+def test_it_shares_no_code_with_what_it_judges() -> None:
+    modules = ("accesses", "affine", "dependence", "shapes", "typing", "updates", "validity")
+    script = (
+        "import sys, steptp_dagster.leir.interpreter\n"
+        f"print([m for m in {modules} if 'steptp_dagster.leir.' + m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
 
 
 # -- random programs ---------------------------------------------------------------------------
