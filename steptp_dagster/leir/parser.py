@@ -43,9 +43,11 @@ from steptp_dagster.leir.printer import COMPARE_LEVEL, LEVELS
 from steptp_dagster.leir.signature import Signature
 from steptp_dagster.leir.texterror import TextError, position
 
-#: Deepest nesting of parentheses, operators, calls, subscripts and nests that is read. It keeps
-#: every recursive function over a tree far from Python's own limit.
-MAX_DEPTH: Final = 200
+#: Deepest nesting of brackets (parentheses, calls, subscripts, nests) and powers that is read, and
+#: the greatest height of an expression, in operators and calls one below the other (a sum of n
+#: terms has height n). They keep all recursion over trees far from Python's own limit.
+MAX_BRACKETS: Final = 100
+MAX_HEIGHT: Final = 200
 #: Largest loop extent and start.
 MAX_EXTENT: Final = 2**63 - 1
 
@@ -105,7 +107,7 @@ class _Parser:
     """The token cursor and one method per rule of the grammar.
 
     ``height`` is the height of the expression read last, ``depth`` the number of brackets and
-    powers around the cursor; both are held below ``MAX_DEPTH``.
+    powers around the cursor; both are bounded.
     """
 
     __slots__ = ("annotations", "depth", "height", "i", "notes", "starts", "text", "tokens")
@@ -161,12 +163,12 @@ class _Parser:
     def deeper(self) -> None:
         """Count one more bracket or power around the cursor."""
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.too_deep()
+        if self.depth > MAX_BRACKETS:
+            self.fail_at(self.start(), f"at most {MAX_BRACKETS} levels of brackets and powers")
 
-    def too_deep(self) -> NoReturn:
-        """Raise for nesting beyond the limit."""
-        self.fail_at(self.start(), f"at most {MAX_DEPTH} levels of nesting")
+    def too_high(self) -> NoReturn:
+        """Raise for an expression beyond the limit."""
+        self.fail_at(self.start(), f"at most {MAX_HEIGHT} operators and calls below one another")
 
     # -- statements --------------------------------------------------------------------------
 
@@ -325,8 +327,8 @@ class _Parser:
                 right = self.expr(level + 1)
                 left = Binary(op, left, right, pos=pos)
             height = max(height, self.height) + 1
-            if height > MAX_DEPTH:
-                self.too_deep()
+            if height > MAX_HEIGHT:
+                self.too_high()
 
     def operand(self) -> Expr:
         """Minus signs, an atom, and its exponent: what stands between binary operators."""
@@ -361,8 +363,8 @@ class _Parser:
             self.height += len(signs)
             for sign in reversed(signs):
                 node = Unary("-", node, pos=sign)
-        if self.height > MAX_DEPTH:
-            self.too_deep()
+        if self.height > MAX_HEIGHT:
+            self.too_high()
         return node
 
     def leaf(self, token: str, pos: int) -> Expr:

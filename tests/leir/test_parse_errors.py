@@ -132,7 +132,7 @@ def test_excess_is_a_parse_error(build: Callable[[int], str]) -> None:
 
 
 def test_a_full_stack_is_a_parse_error() -> None:
-    deep = HEAD + "A^{f32,g}=" + "exp(" * 150 + "1" + ")" * 150 + ";];"
+    deep = HEAD + "A^{f32,g}=" + "exp(" * 90 + "1" + ")" * 90 + ";];"
     assert parse(deep).program.nests
 
     def descend(frames: int) -> None:

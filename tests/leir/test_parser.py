@@ -18,7 +18,7 @@ from steptp_dagster.leir.ast import (
     Real,
     Unary,
 )
-from steptp_dagster.leir.parser import MAX_DEPTH, parse, parse_expr
+from steptp_dagster.leir.parser import MAX_BRACKETS, MAX_HEIGHT, ParseError, parse, parse_expr
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import Signature, Variable
 from steptp_dagster.leir.walk import accesses_in, equations, expressions
@@ -249,10 +249,14 @@ def test_long_programs_have_no_limit() -> None:
     assert len(only.body) == 3000
 
 
-def test_nesting_up_to_the_limit() -> None:
-    terms = "+".join(["a"] * (MAX_DEPTH - 1))
-    assert to_text(parse(f"L^{{2}}_{{a=0}}[D^{{f32,g}}={terms};];").program).count("+") == (
-        MAX_DEPTH - 2
-    )
-    deep = f"{'(' * (MAX_DEPTH - 1)}a{')' * (MAX_DEPTH - 1)}"
-    assert parse_expr(deep) == A
+def test_nesting_up_to_the_limits() -> None:
+    def text(terms: int) -> str:
+        return f"L^{{2}}_{{a=0}}[D^{{f32,g}}={'+'.join(['a'] * terms)};];"
+
+    assert to_text(parse(text(MAX_HEIGHT)).program) == text(MAX_HEIGHT)
+    with pytest.raises(ParseError, match="at most 200 operators and calls"):
+        parse(text(MAX_HEIGHT + 1))
+    assert parse_expr(f"{'(' * MAX_BRACKETS}a{')' * MAX_BRACKETS}") == A
+    with pytest.raises(ParseError, match="at most 100 levels of brackets") as caught:
+        parse_expr(f"{'(' * (MAX_BRACKETS + 1)}a{')' * (MAX_BRACKETS + 1)}")
+    assert caught.value.column == MAX_BRACKETS + 2
