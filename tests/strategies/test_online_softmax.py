@@ -1,0 +1,155 @@
+"""online_softmax on hard rows: leading -inf, masks, large values; and after other strategies."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from steptp_dagster.leir.fileform import read
+from steptp_dagster.leir.interpreter import interpret
+from steptp_dagster.leir.parser import parse
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
+from steptp_dagster.strategies.registry import strategy
+from steptp_dagster.strategies.step import Step, take
+from tests.support.numerics import TOLERANCE, normalised_difference
+from tests.support.strategy_cases import all_cases
+
+ROWS = 8
+SOFTMAX = "exp({s}-{m})/{z}"
+LOG_SOFTMAX = "{s}-{m}-log({z})"
+NESTED_LOG_SOFTMAX = "{s}-({m}+log({z}))"
+
+
+def _program(extent: int, dtype: str, norm: str, score: str = "{s}") -> SignedProgram:
+    """A three-pass softmax over rows of ``extent`` elements."""
+    raw = f"S^{{{dtype},g}}_{{tx,a}}"
+    s = score.format(s=raw)
+    m, z = f"M^{{{dtype},g}}_{{tx}}", f"Z^{{{dtype},g}}_{{tx}}"
+    loops = f"B^{{{ROWS}}}_{{tx=0}}L^{{{extent}}}_{{a=0}}"
+    value = norm.format(s=s, m=m, z=z)
+    return read(
+        f"# input S {dtype}[{ROWS},{extent}]\n"
+        f"# output W {dtype}[{ROWS},{extent}]\n"
+        f"{loops}[{m}=max({m},{s});];{loops}[{z}={z}+exp({s}-{m});];"
+        f"{loops}[W^{{{dtype},g}}_{{tx,a}}={value};];"
+    ).signed
+
+
+def _hard_rows(extent: int, dtype: str) -> NDArray[np.generic]:
+    """Rows: plain, first -inf, all but last -inf, last -inf, equal, large, very negative, mixed."""
+    rows = np.random.default_rng(7).normal(size=(ROWS, extent))
+    if extent > 1:
+        rows[1, : (extent + 1) // 2] = -np.inf
+        rows[2, :-1] = -np.inf
+        rows[3, -1] = -np.inf
+        rows[7, ::2] = -np.inf
+    rows[4] = 3.25
+    rows[5] *= 100
+    rows[6] -= 1000
+    return rows.astype({"f16": "float16", "f32": "float32", "f64": "float64"}[dtype])
+
+
+def _steps(program: SignedProgram) -> list[Step]:
+    found = OnlineSoftmax()
+    taken = [take(found, program, site) for site in found.survey(program).sites]
+    steps = [step for step in taken if isinstance(step, Step)]
+    assert len(steps) == len(taken) > 0
+    return steps
+
+
+def _assert_same(step: Step, scores: NDArray[np.generic]) -> None:
+    first = interpret(step.before, {"S": scores}, precision="float64")
+    second = interpret(step.after, {"S": scores}, precision="float64")
+    assert first.faults == second.faults == ()
+    for name, value in first.outputs.items():
+        assert normalised_difference(value, second.outputs[name]) <= TOLERANCE
+
+
+@pytest.mark.parametrize("norm", [SOFTMAX, LOG_SOFTMAX, NESTED_LOG_SOFTMAX])
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("extent", [1, 2, 7, 12])
+def test_hard_rows(extent: int, dtype: str, norm: str) -> None:
+    steps = _steps(_program(extent, dtype, norm))
+    assert [step.site.text("form") for step in steps] == ["history", "rolling"]
+    for step in steps:
+        _assert_same(step, _hard_rows(extent, dtype))
+        assert step.numerics == "reassociated"
+
+
+@pytest.mark.parametrize(
+    "score",
+    ["{s}*0.125", "if_then_else(a<=tx,{s},-inf)", "if_then_else(tx<a,{s},-inf)", "{s}+{s}"],
+)
+def test_computed_scores(score: str) -> None:
+    for step in _steps(_program(ROWS + 1, "f32", SOFTMAX, score)):
+        _assert_same(step, _hard_rows(ROWS + 1, "f32"))
+
+
+def test_a_fully_masked_row_is_nan_on_both_sides() -> None:
+    scores = np.full((ROWS, 4), -np.inf, np.float32)
+    for step in _steps(_program(4, "f32", SOFTMAX)):
+        for program in (step.before, step.after):
+            assert np.isnan(interpret(program, {"S": scores}).outputs["W"]).all()
+
+
+def test_working_precision_is_no_worse_than_before() -> None:
+    scores = _hard_rows(12, "f32")
+    for step in _steps(_program(12, "f32", SOFTMAX)):
+        exact = interpret(step.before, {"S": scores}, precision="float64").outputs["W"]
+        errors = [
+            np.max(np.abs(interpret(p, {"S": scores}).outputs["W"] - exact))
+            for p in (step.before, step.after)
+        ]
+        assert errors[1] <= 8 * errors[0] + 16 * np.finfo(np.float32).eps
+
+
+def test_the_hard_rows_tell_the_unsafe_recurrence_apart() -> None:
+    """The recurrence without tests for -inf gives NaN, so these rows would reveal it."""
+    step = _steps(_program(7, "f32", SOFTMAX))[0]
+    unsafe = parse(
+        "B^{8}_{tx=0}L^{7}_{a=0}["
+        "N^{f32,g}_{tx,a}=max(if_then_else(a-1<0,-inf,N^{f32,g}_{tx,a-1}),S^{f32,g}_{tx,a});"
+        "R^{f32,g}_{tx,a}=if_then_else(a-1<0,0,R^{f32,g}_{tx,a-1}"
+        "*exp(N^{f32,g}_{tx,a-1}-N^{f32,g}_{tx,a}))+exp(S^{f32,g}_{tx,a}-N^{f32,g}_{tx,a});];"
+        "B^{8}_{tx=0}L^{7}_{a=0}["
+        "W^{f32,g}_{tx,a}=exp(S^{f32,g}_{tx,a}-N^{f32,g}_{tx,6})/R^{f32,g}_{tx,6};];",
+        step.before.signature,
+    ).program
+    scores = _hard_rows(7, "f32")
+    outputs = interpret(SignedProgram(unsafe, step.before.signature), {"S": scores}).outputs["W"]
+    assert np.isnan(outputs[1]).all()
+    assert not np.isnan(interpret(step.after, {"S": scores}).outputs["W"]).any()
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        ("operator_fusion", "statement 1: depth=1, intermediate=g"),
+        ("operator_fusion", "statement 2: depth=1, intermediate=g"),
+        ("loop_split", "statement 1: factor=4, inner=tx, loop=tx, outer=bx, tail=exact"),
+        ("cache_read_write", "statement 2: direction=write, scope=l, tensor=Z, under=tx"),
+    ],
+)
+def test_matches_or_refuses_by_name_after_another_step(earlier: tuple[str, str]) -> None:
+    chosen, program = strategy(earlier[0]), _program(6, "f32", SOFTMAX)
+    sites = {site.describe(): site for site in chosen.survey(program).sites}
+    first = take(chosen, program, sites[earlier[1]])
+    assert isinstance(first, Step)
+    survey = OnlineSoftmax().survey(first.after)
+    named = set(OnlineSoftmax.preconditions)
+    assert {refusal.reason for refusal in survey.refusals} <= named
+    for site in survey.sites:
+        step = take(OnlineSoftmax(), first.after, site)
+        assert isinstance(step, Step)
+        _assert_same(step, _hard_rows(6, "f32"))
+
+
+def test_steps_do_not_offer_themselves_again() -> None:
+    for step in _steps(_program(6, "f32", SOFTMAX)):
+        assert OnlineSoftmax().survey(step.after).sites == ()
+
+
+@pytest.mark.parametrize("name", ["online_softmax", "cache_read_write"])
+def test_every_refusal_has_a_case(name: str) -> None:
+    reasons = {r for case in all_cases() if case.strategy == name for _, r in case.refused}
+    assert reasons == set(strategy(name).preconditions)
