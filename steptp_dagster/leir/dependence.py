@@ -17,7 +17,6 @@ from typing import Literal
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, LoopRef, Use, common_loops
-from steptp_dagster.leir.affine import names_in
 from steptp_dagster.leir.apart import proved_apart
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.sets import Relation
@@ -326,8 +325,3 @@ def can_move(signed: SignedProgram, path: Path, past: Path) -> Answer:
     if path[:-1] != past[:-1]:
         raise ValueError(f"{path} and {past} are no siblings")
     return worst([services.swap(path, other) for other in crossed])
-
-
-def uses_index(use: Use, name: str) -> bool:
-    """Whether the coordinates of a use depend on an index."""
-    return any(name in names_in(form) for form in use.forms)

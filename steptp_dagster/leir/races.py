@@ -11,7 +11,6 @@
 from collections.abc import Iterator
 
 from steptp_dagster.leir.accesses import Accesses, LoopRef, Use, common_loops
-from steptp_dagster.leir.affine import names_in
 from steptp_dagster.leir.ast import BLOCK_AXES, THREAD_AXES
 from steptp_dagster.leir.dependence import (
     Answer,
@@ -56,8 +55,7 @@ def _loop(dependences: Dependences, ref: LoopRef, broken: frozenset[str]) -> Ite
 def _is_block_reduction(dependences: Dependences, conflict: Conflict, ref: LoopRef) -> bool:
     if not conflict.reduction or ref.loop.axis not in THREAD_AXES:
         return False
-    target = dependences.accesses.by_statement[conflict.first][0]
-    return not any(ref.name in names_in(form) for form in target.forms)
+    return ref.name in dependences.updates[conflict.first].reduction_loops
 
 
 def _conflict(dependences: Dependences, conflict: Conflict, ref: LoopRef) -> Violation:
@@ -86,7 +84,8 @@ def _threads(
         serial = [r for r in one.chain[launch:depth] if r.loop.kind != "B"]
         if not serial or one.tensor in broken or one.tensor in reported:
             continue
-        if dependences.is_reduction(one, other) and not _uses(one, ref.name):
+        update = dependences.updates[one.statement.path]
+        if dependences.is_reduction(one, other) and ref.name in update.reduction_loops:
             continue
         common = common_loops(one.chain, other.chain)
         # blocks and other threads stand still: those are questions of their own loops
@@ -108,10 +107,6 @@ def _threads(
             f"{one.tensor} shared by iterations of {serial[-1].name} within one thread loop",
             "data passes between threads only between sibling thread loops",
         )
-
-
-def _uses(use: Use, name: str) -> bool:
-    return any(name in names_in(form) for form in use.forms)
 
 
 def _blocks(accesses: Accesses, nest: int, broken: frozenset[str]) -> Iterator[Violation]:

@@ -19,7 +19,7 @@ from steptp_dagster.leir.formulas import TRUE
 from steptp_dagster.leir.regions import covers, region
 from steptp_dagster.leir.sets import Relation
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Path, accesses_in, expressions
+from steptp_dagster.leir.walk import Path, accesses_in, expressions, indices_in
 
 Operator = Literal["+", "*", "max", "min"]
 Init = Literal["identity", "continue", "ambiguous"]
@@ -143,7 +143,9 @@ def _joined(op: Operator, parts: Sequence[tuple[Expr, bool]]) -> Expr:
 def _classified(accesses: Accesses, statement: Statement) -> Update:
     target, *reads = accesses.by_statement[statement.path]
     own = [r for r in reads if r.tensor == target.tensor]
-    used = frozenset(n for form in target.forms for n in names_in(form))
+    used = frozenset(n for form in target.forms[: target.private] for n in names_in(form))
+    # by the text: in ``X_{a//8}`` the subscript uses ``a`` also where ``a`` stays below 8
+    used = used.union(*(indices_in(s) for s in target.access.subscripts))
     unused = tuple(r.name for r in statement.chain if r.name not in used)
     if not own:
         return Update("assignment", reduction_loops=unused)

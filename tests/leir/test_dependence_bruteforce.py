@@ -6,7 +6,7 @@ where a subscript or condition depends on data, of which these nests have none.
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -157,7 +157,9 @@ def signed(*nests: Nest) -> SignedProgram:
     return SignedProgram(Program(nests), signature)
 
 
-def is_reduction(program: SignedProgram, one: Touch, other: Touch, paths: list[tuple[int, ...]]):
+def is_reduction(
+    program: SignedProgram, one: Touch, other: Touch, paths: Sequence[tuple[int, ...]]
+) -> bool:
     if one[0] != other[0]:
         return False
     return Analysis.of(program).updates[paths[one[0]]].kind == "update"
@@ -167,7 +169,7 @@ def agree(answer: Answer, truth: bool, what: str) -> None:
     assert answer is (Answer.DEPENDENCE if truth else Answer.NONE), (what, answer, truth)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(70))
 def test_carried_conflicts_are_exact(seed: int) -> None:
     make = Maker(seed)
     loops = make.loops("acd"[: make.rng.randint(1, 3)])
@@ -195,7 +197,7 @@ def test_carried_conflicts_are_exact(seed: int) -> None:
         agree(found.reduction, reduction, f"reduction over {loop.index}")
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(70))
 def test_permutations_are_exact(seed: int) -> None:
     make = Maker(1000 + seed)
     loops = make.loops("acd"[: make.rng.randint(2, 3)])
@@ -226,7 +228,7 @@ def test_permutations_are_exact(seed: int) -> None:
         assert verdict == expected, (order, verdict, expected)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(70))
 def test_fusion_and_moves_are_exact(seed: int) -> None:
     make = Maker(2000 + seed)
     first = make.loops("acd"[: make.rng.randint(1, 3)])
@@ -258,7 +260,7 @@ def test_fusion_and_moves_are_exact(seed: int) -> None:
 def test_the_fast_test_decides_most_questions() -> None:
     """The share of absences that need isl stays small, and the fast test never lies."""
     fast = absent = 0
-    for seed in range(150):
+    for seed in range(100):
         make = Maker(5000 + seed)
         loops = make.loops("ac")
         program = signed(Nest(loops, (make.equation("ac"), make.equation("ac"))))
@@ -270,7 +272,7 @@ def test_the_fast_test_decides_most_questions() -> None:
             assert not (proved and truth)
             absent += not truth
             fast += proved
-    assert absent > 50
+    assert absent > 40
     assert fast >= 0.7 * absent, (fast, absent)
 
 

@@ -5,6 +5,8 @@ exact: no violation where no fault occurs in the only possible run, and one wher
 """
 
 import random
+from itertools import pairwise
+from typing import TypeVar
 
 import pytest
 
@@ -17,6 +19,7 @@ from steptp_dagster.leir.ast import (
     Expr,
     Index,
     Int,
+    Kind,
     Loop,
     Nest,
     Program,
@@ -28,6 +31,8 @@ from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
 from steptp_dagster.leir.validity import check
 
+T = TypeVar("T")
+
 
 class Maker:
     """Random programs over intermediates X, Y and the output D, with little else."""
@@ -37,7 +42,7 @@ class Maker:
         self.rank = {"X": self.rng.choice((0, 1, 1, 2)), "Y": 1, "D": 1}
         self.scope = {"X": self.rng.choice("ggggls"), "Y": "g", "D": "g"}
 
-    def pick(self, *options):
+    def pick(self, *options: T) -> T:
         return self.rng.choice(options)
 
     def subscript(self, names: str, *, wide: bool = True) -> Expr:
@@ -106,7 +111,7 @@ class Maker:
         count = self.pick(1, 1, 2)
         loops = []
         for name in fresh[:count]:
-            kind = self.pick("L", "L", "L", "L", "P")
+            kind: Kind = "P" if self.rng.random() < 0.2 else "L"
             if kind == "P" and outer:
                 kind = "L"
             loops.append(Loop(kind, name, self.pick(1, 2, 3, 4, 5, 6), self.pick(0, 0, 0, 1)))
@@ -158,7 +163,7 @@ def verdicts(seed: int) -> tuple[SignedProgram, set[str], set[str]]:
     return program, found, faults
 
 
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("block", range(10))
 def test_checker_and_interpreter_agree(block: int) -> None:
     """Both find something, or neither does; data plays no part, so nothing may be undecided."""
     for seed in range(block * 40, block * 40 + 40):
@@ -171,11 +176,11 @@ def test_the_programs_are_worth_checking() -> None:
     """A fair share is valid, and every kind of element rule is broken by some."""
     seen: set[str] = set()
     valid = 0
-    for seed in range(800):
+    for seed in range(400):
         _, found, _ = verdicts(seed)
         seen |= found
         valid += not found
-    assert valid >= 60
+    assert valid >= 30
     assert seen >= {
         "out-of-bounds",
         "unwritten-read",
@@ -220,10 +225,10 @@ def number(expr: Expr, env: dict[str, int]) -> int:
         case Index(name):
             return env[name]
         case Call(function, arguments):
-            pick = max if function == "max" else min
-            return pick(number(a, env) for a in arguments)
+            values = [number(a, env) for a in arguments]
+            return max(values) if function == "max" else min(values)
         case Compare(operands, ops):
-            v = [number(o, env) for o in operands]
+            numbers = [number(o, env) for o in operands]
             tests = {
                 "<": int.__lt__,
                 "<=": int.__le__,
@@ -232,7 +237,7 @@ def number(expr: Expr, env: dict[str, int]) -> int:
                 "==": int.__eq__,
                 "!=": int.__ne__,
             }
-            return int(all(tests[o](x, y) for o, x, y in zip(ops, v, v[1:], strict=False)))
+            return int(all(tests[o](*pair) for o, pair in zip(ops, pairwise(numbers), strict=True)))
         case Binary(op, a, b):
             x, y = number(a, env), number(b, env)
             if op in "//%":
