@@ -8,6 +8,7 @@ What a family draws depends on the seed, the family's and the tensor's name, and
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod, sqrt
 from typing import Any, Final, Literal
 
@@ -29,6 +30,8 @@ DOMAINS: Final[tuple[Domain, ...]] = ("", "positive-parameters", "positive")
 _POSITIVE_FLOOR: Final = 0.01
 #: Magnitudes around the least normal number of each float format.
 _TINY: Final = {"f16": 2.0**-18, "bf16": 2.0**-128, "f32": 2.0**-128, "f64": 2.0**-1030}
+#: Magnitudes above the square root of the largest number of each float format.
+_HUGE: Final = {"f16": 2.0**9, "bf16": 2.0**70, "f32": 2.0**70, "f64": 2.0**540}
 _INTEGER_SPAN: Final = 8
 
 
@@ -133,6 +136,11 @@ def _tiny(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array
     return _TINY[dtype] * rng.standard_normal(shape)
 
 
+def _huge(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Values whose squares overflow, though they themselves are far from the end of the type."""
+    return _HUGE[dtype] * rng.standard_normal(shape)
+
+
 def _masked(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
     return np.where(rng.random(shape) < 0.3, -np.inf, rng.standard_normal(shape))
 
@@ -161,6 +169,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("peak-first", _peak(0)),
     Family("peak-last", _peak(-1)),
     Family("large", _scaled(300.0), adversarial=True),
+    Family("huge", _huge, adversarial=True),
     Family("very-negative", _offset(-200.0), adversarial=True),
     Family("far-offset", _offset(1000.0), adversarial=True),
     Family("outlier", _outlier, adversarial=True),
@@ -175,7 +184,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
 def thresholds_family(thresholds: Sequence[float]) -> Family:
     """Data exactly at, below, above and between the literals that programs compare data with."""
     literals = sorted({*thresholds, -1.0, 0.0, 1.0})
-    between = [(a + b) / 2.0 for a, b in zip(literals, literals[1:], strict=False)]
+    between = [(a + b) / 2.0 for a, b in pairwise(literals)]
     around = [t + step for t in thresholds for step in (-0.25, 0.25)]
     points = np.array(sorted({*literals, *between, *around}))
 
@@ -186,11 +195,15 @@ def thresholds_family(thresholds: Sequence[float]) -> Family:
 
 
 def inputs(
-    signature: Signature, family: Family, seed: int, domain: Domain = ""
+    signature: Signature, family: Family, seed: int, domain: Domain = "", draw: int = 0
 ) -> dict[str, Array]:
-    """Arrays for all inputs and parameters, in their NumPy dtypes, inside their declared ranges."""
+    """Arrays for all inputs and parameters, in their NumPy dtypes, inside their declared ranges.
+
+    ``draw`` counts further data of the same family and seed.
+    """
+    stream = (family.name, f"draw {draw}") if draw else (family.name,)
     return {
-        v.name: _filled(v, family, generator(seed, family.name, v.name), domain)
+        v.name: _filled(v, family, generator(seed, *stream, v.name), domain)
         for v in signature.sources
         if v.role != "const"
     }

@@ -15,7 +15,7 @@ from steptp_dagster.leir.ast import Compare, Expr, Int, Real, Unary
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, equations, expressions, iter_expr
 from steptp_dagster.lowering import Kernel, compile_programs
-from steptp_dagster.verify.compare import Array, difference, is_float
+from steptp_dagster.verify.compare import EPSILON, Array, difference, error, fits, is_float
 from steptp_dagster.verify.families import (
     DOMAINS,
     FAMILIES,
@@ -30,6 +30,10 @@ _KEPT: Final = 4
 #: A relative change of 2^-40 of the data that changes results by more than this is amplified
 #: a million times: the results are noise.
 _AMPLIFIED: Final = 1e-6
+#: Data sets of a family that the original's own error is measured on.
+_DRAWS: Final = 4
+#: A normalised error above this leaves no correct digit worth comparing.
+USELESS: Final = 0.25
 _kept: OrderedDict[tuple[SignedProgram, int, tuple[float, ...]], "Original"] = OrderedDict()
 
 
@@ -39,6 +43,8 @@ class Case:
 
     ``noise``: the outputs are what is left of rounding errors after everything cancelled, such as
     ``x - mean(x)`` of constant data; two programs that compute the same function differ there.
+    ``errors``: by float output, the original's largest error in epsilons over a few draws, since
+    the error of one draw may be small by luck (a single rounding that happened to be exact).
     """
 
     family: Family
@@ -46,7 +52,8 @@ class Case:
     inputs: dict[str, Array]
     reference: dict[str, Array]
     working: dict[str, Array]
-    noise: bool = False
+    errors: dict[str, float]
+    noise: bool
 
     @property
     def judges_values(self) -> bool:
@@ -137,11 +144,40 @@ def _cases(
         reference = double.run(data)
         share = missing(reference)
         if share < 1.0:
+            results = working.run(data)
+            errors = _errors(signed, reference, results)
             noise = family.degenerate and _is_noise(signed, double, data, reference)
-            found.append(Case(family, domain, data, reference, working.run(data), noise))
+            for draw in range(1, _DRAWS if not family.only_finiteness else 1):
+                more = inputs(signed.signature, family, seed, domain, draw)
+                exact = double.run(more)
+                other = _errors(signed, exact, working.run(more))
+                errors = {name: max(e, other[name]) for name, e in errors.items()}
+                if family.degenerate:
+                    noise = noise or _is_noise(signed, double, more, exact)
+            noise = noise or (family.degenerate and _useless(signed, errors))
+            found.append(Case(family, domain, data, reference, results, errors, noise))
         if share == 0.0 or family.infinite:
             break
     return found
+
+
+def _errors(
+    signed: SignedProgram, reference: dict[str, Array], working: dict[str, Array]
+) -> dict[str, float]:
+    """The error of every float output where both results are finite, in epsilons."""
+    found = {}
+    for variable in signed.signature.outputs:
+        if is_float(variable.dtype):
+            exact, own = reference[variable.name], working[variable.name]
+            counted = fits(exact, variable.dtype) & np.isfinite(own.astype(np.float64))
+            found[variable.name] = error(exact, own, variable.dtype, counted)
+    return found
+
+
+def _useless(signed: SignedProgram, errors: dict[str, float]) -> bool:
+    """Whether an output has no correct digit in working precision."""
+    by_name = signed.signature.by_name
+    return any(e * EPSILON[by_name[name].dtype] > USELESS for name, e in errors.items())
 
 
 def _is_noise(

@@ -2,7 +2,7 @@
 
 import multiprocessing
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
 from itertools import islice
 from types import TracebackType
@@ -16,6 +16,9 @@ from steptp_dagster.verify.record import Verdict, rejection
 
 Key = TypeVar("Key", bound=Hashable)
 
+#: Judges one batch inside a worker: pairs, seed, target.
+Judge = Callable[[list[tuple[SignedProgram, SignedProgram]], int, str], list[Verdict]]
+
 BATCH: Final = 20
 _PRELOAD: Final = ["steptp_dagster.verify.preload"]
 
@@ -25,7 +28,7 @@ class Verifier:
 
     ``timeout_s`` bounds one pair (and one batch at first: a batch that takes longer is judged pair
     by pair); ``memory_mb`` is what one worker may allocate on top of what it starts with. Verdicts
-    do not depend on the number of workers or on what else is in a batch.
+    do not depend on the number of workers or on what else is in a batch. ``judge`` is for tests.
     """
 
     def __init__(
@@ -36,10 +39,12 @@ class Verifier:
         memory_mb: int = 2048,
         seed: int = 0,
         target: str = "llvm",
+        judge: Judge = worker.judge,
     ) -> None:
         self.timeout_s = timeout_s
         self.seed = seed
         self.target = target
+        self._judge = judge
         self._in_flight = 2 * workers
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_PRELOAD)
@@ -86,7 +91,7 @@ class Verifier:
 
     def _schedule(self, pairs: list[tuple[SignedProgram, SignedProgram]]) -> Any:  # noqa: ANN401
         arguments = (pairs, self.seed, self.target)
-        return self._pool.schedule(worker.judge, args=arguments, timeout=self.timeout_s)
+        return self._pool.schedule(self._judge, args=arguments, timeout=self.timeout_s)
 
     def _verdicts(
         self,

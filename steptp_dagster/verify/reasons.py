@@ -12,6 +12,7 @@ OUT_OF_BOUNDS: Final = "out-of-bounds-write"
 TOO_FEW_FAMILIES: Final = "too-few-families"
 INTEGERS_DIFFER: Final = "integer-output-differs"
 MATHEMATICS: Final = "different-mathematics"
+INFINITY_LOST: Final = "infinities-differ"
 NEW_NON_FINITE: Final = "new-non-finite-values"
 UNSTABLE: Final = "less-accurate"
 CRASHED: Final = "crashed"
@@ -32,6 +33,7 @@ REASONS: Final[dict[str, str]] = {
     TOO_FEW_FAMILIES: "the original is meaningful on too few input families to judge by",
     INTEGERS_DIFFER: "an integer or bool output differs",
     MATHEMATICS: "the programs differ in binary64: they compute different functions",
+    INFINITY_LOST: "the original is infinite, in binary64 too, and the candidate is not",
     NEW_NON_FINITE: "the candidate overflows or gives NaN where the original does not",
     UNSTABLE: "in working precision the candidate is clearly less accurate than the original",
     CRASHED: "the process that ran the pair died",

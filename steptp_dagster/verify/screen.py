@@ -15,19 +15,15 @@ from steptp_dagster.verify.compare import (
     EPSILON,
     Array,
     difference,
-    error,
-    fits,
     is_float,
     same_values,
 )
 from steptp_dagster.verify.families import FAMILIES, inputs
-from steptp_dagster.verify.original import Case, Original, evaluate
+from steptp_dagster.verify.original import USELESS, Case, Original, evaluate
 from steptp_dagster.verify.verdict import FEWEST_FAMILIES
 
 #: Below this normalised difference two results count as the same.
 _SAME: Final = 1e-9
-#: A normalised working-precision error above this leaves no correct digit worth comparing.
-_USELESS: Final = 0.25
 
 
 def screen(original: SignedProgram, *, seed: int = 0) -> tuple[str, ...]:
@@ -110,10 +106,11 @@ def _repeated(evaluated: Original) -> Iterator[str]:
 def _insensitive(original: SignedProgram, evaluated: Original, seed: int) -> Iterator[str]:
     """Inputs whose values can be exchanged, in every plain family, without any effect."""
     kernel = compile_programs([original], "float64")[0]
+    cases = _plain(evaluated)
     for source in original.signature.sources:
-        if source.role == "const":
+        if source.role == "const" or not cases:
             continue
-        for case in _plain(evaluated):
+        for case in cases:
             other = inputs(original.signature, FAMILIES[1], seed + 1, case.domain)[source.name]
             changed = kernel.run({**case.inputs, source.name: other})
             if any(not same_values(case.reference[n], changed[n]) for n in changed):
@@ -124,17 +121,12 @@ def _insensitive(original: SignedProgram, evaluated: Original, seed: int) -> Ite
 
 def _inaccurate(evaluated: Original) -> Iterator[str]:
     for variable in evaluated.signed.signature.outputs:
-        if not is_float(variable.dtype):
-            continue
-        for case in _plain(evaluated):
-            reference, working = case.reference[variable.name], case.working[variable.name]
-            counted = fits(reference, variable.dtype) & np.isfinite(working.astype(np.float64))
-            if case.family.name == "normal" and (
-                error(reference, working, variable.dtype, counted) * EPSILON[variable.dtype]
-                > _USELESS
-            ):
-                yield f"inaccurate:{variable.name}"
-                break
+        if is_float(variable.dtype) and any(
+            c.family.name == "normal"
+            and c.errors[variable.name] * EPSILON[variable.dtype] > USELESS
+            for c in _plain(evaluated)
+        ):
+            yield f"inaccurate:{variable.name}"
 
 
 def _alike(left: Array, right: Array) -> bool:

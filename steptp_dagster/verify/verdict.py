@@ -152,6 +152,8 @@ def _evidence(
         failure = reasons.INTEGERS_DIFFER
     elif apart is not None and case.judges_values and not apart <= MATHEMATICS:
         failure = reasons.MATHEMATICS
+    elif any(m.infinities_lost for m in measured):
+        failure = reasons.INFINITY_LOST
     elif any(m.new_non_finite for m in measured):
         failure = reasons.NEW_NON_FINITE
     elif case.judges_values and not all(m.stable for m in measured):
@@ -181,6 +183,7 @@ class _Measured:
     original_non_finite: int
     candidate_non_finite: int
     new_non_finite: int
+    infinities_lost: int
     stable: bool
 
 
@@ -190,7 +193,7 @@ def _measured(case: Case, name: str, dtype: str, computed: Array) -> _Measured:
     lost_before = should_fit & ~np.isfinite(own.astype(np.float64))
     lost = should_fit & ~np.isfinite(computed.astype(np.float64))
     counted = should_fit & ~lost_before & ~lost
-    before = error(reference, own, dtype, counted)
+    before = case.errors[name]
     after = error(reference, computed, dtype, counted)
     return _Measured(
         original_error=before,
@@ -198,6 +201,7 @@ def _measured(case: Case, name: str, dtype: str, computed: Array) -> _Measured:
         original_non_finite=int(np.sum(lost_before)),
         candidate_non_finite=int(np.sum(lost)),
         new_non_finite=int(np.sum(lost & ~lost_before)),
+        infinities_lost=int(np.sum(np.isinf(reference) & (own == reference) & (computed != own))),
         stable=after <= _allowed(before, dtype),
     )
 

@@ -4,8 +4,6 @@ Each is a mistake that a rewrite can make; many pass a comparison with loose tol
 draw of normal data (the report of ``run`` shows which).
 """
 
-# ruff: noqa: E501  (LEIR texts are kept on the lines that they would have in a file)
-
 from typing import Final
 
 from steptp_dagster.verify.zoo import originals as o

@@ -1,0 +1,18 @@
+import numpy as np
+
+from resources.tvm_executor import TvmExecutor
+from steptp_dagster.leir.fileform import read
+from steptp_dagster.verify.zoo import originals
+
+
+def test_runs_and_judges() -> None:
+    executor = TvmExecutor(workers=1, seed=7)
+    signed = read(originals.SCALE_ADD).signed
+    data = {"A": np.arange(20.0, dtype=np.float32), "C": np.ones(20, np.float32)}
+    assert np.array_equal(executor.run(signed, data)["D"], data["A"] * 2.5 - 1)
+    with executor.verifier() as verifier:
+        [(key, verdict)] = verifier.verify_many([("same", signed, signed)])
+    assert key == "same"
+    assert verdict.accepted
+    assert verdict.equality == "exact"
+    assert verdict.seeds == (7,)

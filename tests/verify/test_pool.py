@@ -1,0 +1,74 @@
+"""The pool: order, isolation, and verdicts that do not depend on how work is divided."""
+
+from collections.abc import Sequence
+
+from steptp_dagster.leir.fileform import read
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.verify.pool import Verifier
+from steptp_dagster.verify.record import Verdict
+from steptp_dagster.verify.verdict import verify
+from steptp_dagster.verify.zoo import originals
+from tests.support import judges
+
+ORIGINAL = read(originals.SCALE_ADD).signed
+
+
+def candidate(text: str) -> SignedProgram:
+    return read(text, inherit=ORIGINAL.signature).signed
+
+
+def marked(extent: int) -> SignedProgram:
+    return candidate(f"L^{{{extent}}}_{{a=0}}[D^{{f32,g}}_{{a}}=1:a<20;];")
+
+
+RIGHT = candidate("L^{20}_{a=0}[D^{f32,g}_{a}=2.5*A^{f32,g}_{a}-C^{f32,g}_{a};];")
+WRONG = candidate("L^{20}_{a=0}[D^{f32,g}_{a}=2.5*A^{f32,g}_{a}+C^{f32,g}_{a};];")
+
+
+def outcomes(verdicts: Sequence[tuple[object, Verdict]]) -> list[tuple[object, str]]:
+    return [(key, verdict.reason or "accepted") for key, verdict in verdicts]
+
+
+def test_failures_cost_one_pair_each() -> None:
+    pairs = [
+        ("right", ORIGINAL, RIGHT),
+        ("crash", ORIGINAL, marked(judges.CRASH)),
+        ("wrong", ORIGINAL, WRONG),
+        ("hang", ORIGINAL, marked(judges.HANG)),
+        ("memory", ORIGINAL, marked(judges.EXHAUST)),
+        ("raises", ORIGINAL, marked(judges.RAISE)),
+        ("right again", ORIGINAL, RIGHT),
+    ]
+    with Verifier(2, timeout_s=8, judge=judges.failing) as verifier:
+        found = list(verifier.verify_many(pairs))
+        after = list(verifier.verify_many([("later", ORIGINAL, RIGHT)]))
+    assert outcomes(found) == [
+        ("right", "accepted"),
+        ("crash", "crashed"),
+        ("wrong", "different-mathematics"),
+        ("hang", "timed-out"),
+        ("memory", "out-of-memory"),
+        ("raises", "crashed"),
+        ("right again", "accepted"),
+    ]
+    assert found[1][1].message == "the worker died with exit code -9"
+    assert found[5][1].message == "RuntimeError: marked"
+    assert outcomes(after) == [("later", "accepted")]
+
+
+def test_verdicts_do_not_depend_on_workers_or_batches() -> None:
+    pairs = [(i, ORIGINAL, (RIGHT, WRONG, ORIGINAL)[i % 3]) for i in range(45)]
+    alone = [verify(ORIGINAL, p) for p in (RIGHT, WRONG, ORIGINAL)]
+    for workers in (1, 2):
+        with Verifier(workers) as verifier:
+            found = list(verifier.verify_many(iter(pairs)))
+        assert [key for key, _ in found] == list(range(45))
+        assert [verdict for _, verdict in found] == [alone[i % 3] for i in range(45)]
+
+
+def test_an_invalid_original_is_a_verdict() -> None:
+    broken = candidate("L^{20}_{a=0}[D^{f32,g}_{a}=A^{f32,g}_{a+1};];")
+    with Verifier(1) as verifier:
+        [(_, verdict)] = verifier.verify_many([(0, broken, RIGHT)])
+    assert verdict.reason == "invalid-original"
+    assert verdict.static[0].kind == "out-of-bounds"
