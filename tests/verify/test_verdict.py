@@ -95,11 +95,14 @@ def test_constant_data_that_cancels_to_noise_is_not_judged() -> None:
     subtract = "L^{23}_{a=0}[D^{f32,g}_{a}=A^{f32,g}_{a}-C^{f32,g};];"
     first = header + "L^{23}_{a=0}[C^{f32,g}=C^{f32,g}+A^{f32,g}_{a}/23;];" + subtract
     second = header + "L^{23}_{a=0}[C^{f32,g}=C^{f32,g}+A^{f32,g}_{22-a}*(1/23);];" + subtract
-    verdict = verify(*pair(first, second))
-    constant = next(f for f in verdict.families if f.family == "constant")
-    assert verdict.accepted
-    assert constant.candidate_error is None
-    assert (constant.difference or 0.0) > MATHEMATICS
+    differences = []
+    for seed in range(4):
+        verdict = verify(*pair(first, second), seed=seed)
+        constant = next(f for f in verdict.families if f.family == "constant")
+        assert verdict.accepted
+        assert constant.candidate_error is None
+        differences.append(constant.difference or 0.0)
+    assert max(differences) > MATHEMATICS
 
 
 def test_static_rejections_carry_their_violations() -> None:
