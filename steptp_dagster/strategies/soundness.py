@@ -79,11 +79,9 @@ _RULES: Final = (
     Rule(
         "rescaled-running-sum",
         "reassociated",
-        "the running sum is kept relative to the running maximum: when the maximum grows, the"
-        " factor that moves the old terms to the new maximum is applied to the sum as a whole, so"
-        " after the last element both are what the separate passes computed; while everything seen"
-        " is minus infinity the sum stays zero, which keeps the difference of two infinities from"
-        " ever being taken",
+        "whenever the running maximum grows, the running sum is rescaled to it as a whole, so"
+        " after the last element both are what the separate passes computed; while every score so"
+        " far is minus infinity the sum stays zero, so no difference of two infinities is taken",
     ),
 )
 RULES: Final[dict[str, Rule]] = {rule.name: rule for rule in _RULES}

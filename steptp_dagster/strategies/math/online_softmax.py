@@ -202,12 +202,12 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
         evidence(
             "sum-private-elsewhere",
             before_fact("scope_of", z, value=rows.total.scope),
-            _writers(program, z),
+            *(() if rows.total.scope == "g" else (_writers(program, z), _writers(program, m))),
         ),
         evidence(
             "scores-change",
             *(_writers(program, name) for name in scores),
-            before_fact("writes", first[:1], value=_written(program, first[:1])),
+            *(() if scores else (before_fact("reads", first, value=(m,)),)),
         ),
         evidence("read-too-early", *(_readers(program, name) for name in (m, z))),
         evidence(
@@ -283,15 +283,6 @@ def _value(program: SignedProgram, path: Path, renaming: tuple[tuple[str, str], 
 
 def _target(program: SignedProgram, path: Path) -> str:
     return expr_text(equation_at(program.program, path).target)
-
-
-def _written(program: SignedProgram, path: Path) -> tuple[str, ...]:
-    targets = (
-        s.equation.target.name
-        for s in Analysis.of(program).accesses.statements
-        if s.path[: len(path)] == path
-    )
-    return tuple(dict.fromkeys(targets))
 
 
 def _trips(program: SignedProgram, path: Path) -> int:
