@@ -73,14 +73,14 @@ class Loops:
     def _add_source(self) -> None:
         rng = self.rng
         shape = self.shape(rng.choice((0, 1, 2, 2)), 48)
-        kind = rng.randrange(8)
-        if kind == 0:
+        kind = rng.randrange(10)
+        if kind <= 1:
             high = rng.choice((2, 3, 7))
             dtype = rng.choice(("i64", "i32"))
             tensor = Tensor(next(self.names), dtype, "g", shape, 0, high, table=True)
-        elif kind == 1:
-            tensor = Tensor(next(self.names), "bool", "g", shape, 0, 1)
         elif kind == 2:
+            tensor = Tensor(next(self.names), "bool", "g", shape, 0, 1)
+        elif kind == 3:
             tensor = Tensor(next(self.names), self.float_dtype(), "g", shape, 0.5, 2)
         else:
             tensor = Tensor(next(self.names), self.float_dtype(), "g", shape, -2, 2)
@@ -106,7 +106,7 @@ class Loops:
         if "P" in kinds and not self.has_parallel:
             fitting.append("P")
         if "V" in kinds and innermost and extent in (2, 4):
-            fitting.append("V")
+            fitting += ["V", "V"]
         return self.rng.choice(fitting)
 
     def loop(

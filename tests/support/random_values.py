@@ -91,7 +91,7 @@ class Values:
     def subscript(self, extent: int, nested: bool = True) -> Expr:
         """An expression with values in 0 .. extent-1."""
         rng = self.rng
-        if nested and self.chance(0.15):
+        if nested and self.chance(0.3):
             tables = [t for t in self.tensors if t.table and t.low >= 0 and t.high < extent]
             if tables:
                 table = rng.choice(tables)
@@ -227,7 +227,9 @@ class Values:
 
     def _operation(self, depth: int) -> Ranged | None:
         rng = self.rng
-        kind = rng.choice(("binary", "binary", "binary", "function", "if", "unary", "power"))
+        kind = rng.choice(
+            ("binary", "binary", "binary", "function", "function", "if", "unary", "power")
+        )
         left = self.real(depth - 1)
         if kind == "unary":
             return Ranged(Unary("-", left.expr), -left.high, -left.low)
@@ -244,15 +246,30 @@ class Values:
             return _extreme(op, left, right)
         if op == "/":
             if right.low < 0.25 and right.high > -0.25:
-                return None
+                right = _above(right, 1)
             ends = [a / b for a in (left.low, left.high) for b in (right.low, right.high)]
             return Ranged(Binary("/", left.expr, right.expr), min(ends), max(ends))
         return _arithmetic(op, left, right)
 
     def _function(self, value: Ranged) -> Ranged | None:
         name = self.rng.choice(
-            ("exp", "log", "sqrt", "abs", "erf", "tanh", "sin", "cos", "floor", "ceil", "round")
+            (
+                "exp",
+                "exp",
+                "log",
+                "sqrt",
+                "abs",
+                "erf",
+                "tanh",
+                "sin",
+                "cos",
+                "floor",
+                "ceil",
+                "round",
+            )
         )
+        if (name == "log" and value.low < 0.05) or (name == "sqrt" and value.low < 0.01):
+            value = _above(value, 1)
         expr = Call(name, (value.expr,))
         match name:
             case "exp":
@@ -260,12 +277,8 @@ class Values:
                     return None
                 return Ranged(expr, 0.9 * math.exp(max(value.low, -80)), 1.1 * math.exp(value.high))
             case "log":
-                if value.low < 0.05:
-                    return None
                 return Ranged(expr, math.log(value.low) - 0.1, math.log(value.high) + 0.1)
             case "sqrt":
-                if value.low < 0.01:
-                    return None
                 return Ranged(expr, 0.9 * math.sqrt(value.low), 1.1 * math.sqrt(value.high))
             case "abs":
                 positive = value.low > 0 or value.high < 0
@@ -278,6 +291,12 @@ class Values:
     def _branches(self, left: Ranged, right: Ranged) -> Ranged:
         expr = Call("if_then_else", (self.condition(), left.expr, right.expr))
         return Ranged(expr, min(left.low, right.low), max(left.high, right.high))
+
+
+def _above(value: Ranged, least: int) -> Ranged:
+    """``abs(value)+least``."""
+    expr = Binary("+", Call("abs", (value.expr,)), Int(least))
+    return Ranged(expr, least, value.size + least)
 
 
 def _extreme(op: str, left: Ranged, right: Ranged) -> Ranged:

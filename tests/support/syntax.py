@@ -1,5 +1,6 @@
 """Random syntactic LEIR: trees that a text can denote, whether or not they mean anything."""
 
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
 from steptp_dagster.leir.ast import (
@@ -26,6 +27,9 @@ from steptp_dagster.leir.ast import (
 )
 from steptp_dagster.leir.dtypes import DTYPES, SCOPES
 from steptp_dagster.leir.literals import spell
+
+#: Drawing whole programs is slow on a busy machine; that is no failure.
+SLOW = (HealthCheck.too_slow,)
 
 INDICES = ("a", "c", "d", "tx", "bya", "io")
 TENSORS = ("A", "C", "D", "Xa", "Qaa")
