@@ -160,6 +160,7 @@ class Accesses:
         self.statements: list[Statement] = []
         self.uses: list[Use] = []
         self._loops = 0
+        self._touching: dict[Path, list[Use]] = {}
         #: The loops of each nest, by the nest's path.
         self.loops_of: dict[Path, Chain] = {}
         for i, nest in enumerate(signed.program.nests):
@@ -196,6 +197,26 @@ class Accesses:
         """Uses by the equations at or below ``path``."""
         n = len(path)
         return [u for u in self.uses if u.statement.path[:n] == path]
+
+    def touching(self, path: Path) -> list[Use]:
+        """Uses by the equations at or below ``path``, without those that add no conflict.
+
+        An equation that reads, in its value, the very element it writes makes no conflict by the
+        read that it does not make by the write.
+        """
+        known = self._touching.get(path)
+        if known is None:
+            n = len(path)
+            known = self._touching[path] = [
+                u for u in self.uses if u.statement.path[:n] == path and not self._repeats(u)
+            ]
+        return known
+
+    def _repeats(self, use: Use) -> bool:
+        if use.write or use.role != "value" or use.access.name not in self.writes:
+            return False
+        target = self.by_statement[use.statement.path][0]
+        return target.access.name == use.access.name and target.forms == use.forms
 
     def _visit(
         self,

@@ -41,12 +41,26 @@ def proved_apart(first: Use, second: Use, relations: Sequence[Relation]) -> bool
     False means "not proved". A pair of indices under relation ``*`` is linked without being
     constrained; indices that no relation names are unrelated.
     """
-    if first.bounds.empty or second.bounds.empty:
+    if first.bounds.empty or second.bounds.empty or _fixed_by_one(first, second, relations):
         return True
     try:
         _Problem(first, second, relations).solve()
     except _Contradiction:
         return True
+    return False
+
+
+def _fixed_by_one(first: Use, second: Use, relations: Sequence[Relation]) -> bool:
+    """The frequent case: one equal coordinate alone makes an unequal index equal."""
+    still = {a for a, b, how in relations if how == "=" and a == b}
+    unequal = {a for a, b, how in relations if how in ("!=", "<", ">") and a == b}
+    if not unequal:
+        return False
+    for mine, other in zip(first.forms, second.forms, strict=True):
+        if mine.terms and (mine is other or mine == other):
+            moving = [atom for atom, _ in mine.terms if atom not in still]
+            if len(moving) == 1 and moving[0] in unequal:
+                return True
     return False
 
 

@@ -136,7 +136,7 @@ class Dependences:
 
     def uses_in(self, ref: LoopRef) -> list[Use]:
         """Uses inside a loop."""
-        return self.accesses.under(ref.path)
+        return self.accesses.touching(ref.path)
 
     def is_reduction(self, first: Use, second: Use) -> bool:
         """Whether both uses are the target of one pure update."""
@@ -187,7 +187,7 @@ class Dependences:
         new = [by_name[name] for name in order]
         answers: list[Answer] = []
         reassociates = False
-        for one, other in conflicting_pairs(self.accesses.under(path)):
+        for one, other in conflicting_pairs(self.accesses.touching(path)):
             both = [(one, other)] if one is other else [(one, other), (other, one)]
             for source, sink in both:
                 answer = self._reversed(source, sink, loops, new)
@@ -240,7 +240,7 @@ class Dependences:
             raise ValueError(f"the {common} leading loops of {first} and {second} differ")
         answers = []
         for one, other in conflicting_pairs(
-            self.accesses.under(first), self.accesses.under(second)
+            self.accesses.touching(first), self.accesses.touching(second)
         ):
             outer = same(one.chain[: one.chain.index(mine[0])])
             for k, (a, b) in enumerate(pairs):
@@ -262,7 +262,7 @@ class Dependences:
         answers = []
         outer = len(first) - 1
         for one, other in conflicting_pairs(
-            self.accesses.under(first), self.accesses.under(second)
+            self.accesses.touching(first), self.accesses.touching(second)
         ):
             around = [r for r in one.chain if len(r.path) <= outer]
             answers.append(touch(one, other, same(around)))

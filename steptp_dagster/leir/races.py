@@ -77,7 +77,7 @@ def _threads(
     accesses: Accesses, dependences: Dependences, ref: LoopRef, broken: frozenset[str]
 ) -> Iterator[Violation]:
     reported: set[str] = set()
-    uses = accesses.under(ref.path)
+    uses = accesses.touching(ref.path)
     for one, other in conflicting_pairs(uses):
         depth = one.chain.index(ref)
         launch = one.statement.launch
@@ -110,7 +110,7 @@ def _threads(
 
 
 def _blocks(accesses: Accesses, nest: int, broken: frozenset[str]) -> Iterator[Violation]:
-    uses = [u for u in accesses.under((nest,)) if u.access.scope == "g"]
+    uses = [u for u in accesses.touching((nest,)) if u.access.scope == "g"]
     if not any(axis in u.statement.axes for u in uses for axis in BLOCK_AXES):
         return
     reported: set[str] = set()
