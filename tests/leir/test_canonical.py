@@ -17,7 +17,7 @@ from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.parser import parse
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
 from steptp_dagster.leir.walk import map_expr, map_program
-from tests.support.syntax import TENSORS, programs
+from tests.support.syntax import SLOW, TENSORS, programs
 
 HEADER = "# input A f32[4,8]\n# param W f32[8]\n# const K f32[] = 2\n# output D f32[4]\n"
 BASE = (
@@ -146,7 +146,7 @@ def _written(program: Program) -> Program:
 
 
 @given(programs(), st.booleans(), st.permutations(TENSORS[1:]))
-@settings(max_examples=60)
+@settings(suppress_health_check=SLOW)
 def test_structure_of_random_programs(program: Program, flip: bool, names: list[str]) -> None:
     start = SignedProgram(_written(program), OUTPUT)
     by = dict(zip(TENSORS[1:], names, strict=True))
@@ -161,7 +161,7 @@ def test_structure_of_random_programs(program: Program, flip: bool, names: list[
 
 
 @given(programs(), programs())
-@settings(max_examples=40)
+@settings(suppress_health_check=SLOW)
 def test_different_programs_differ(one: Program, other: Program) -> None:
     first, second = SignedProgram(one, OUTPUT), SignedProgram(other, OUTPUT)
     assert (leir_id(first) == leir_id(second)) == (one == other)
@@ -204,7 +204,7 @@ def test_canonical_nests() -> None:
 
 
 @given(programs())
-@settings(max_examples=30)
+@settings(suppress_health_check=SLOW)
 def test_canonical_nests_are_stable(program: Program) -> None:
     for nest in program.nests:
         found = canonical_nest(nest)

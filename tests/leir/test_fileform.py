@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steptp_dagster.leir.ast import Program
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.fileform import (
     FileFormError,
@@ -21,7 +22,7 @@ from steptp_dagster.leir.parser import ParseError
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import Scalar, Signature, SignedProgram, Variable
 from steptp_dagster.leir.texterror import TextError
-from tests.support.syntax import programs
+from tests.support.syntax import SLOW, programs
 
 TEXT = "B^{2}_{tx=0}[D^{f32,g}_{tx}=A^{f32,g}_{tx}*K^{f32,g};];"
 FILE = f"""# A scaled copy.
@@ -198,7 +199,7 @@ def test_npy_files(tmp_path: Path) -> None:
     st.integers(0, 30),
     st.text(alphabet="#[]=.,-+e0129 infAaf32npy\x00é\n", max_size=6),
 )
-@settings(max_examples=100)
+@settings(suppress_health_check=SLOW)
 def test_damaged_headers_fail_cleanly(line: str, at: int, put: str) -> None:
     try:
         read(f"# {line[:at]}{put}{line[at + 1 :]}\n# output Q f32[1]\n{TEXT}")
@@ -230,7 +231,7 @@ def _signatures(draw: st.DrawFn) -> Signature:
 
 
 @given(_signatures())
-@settings(max_examples=60)
+@settings(suppress_health_check=SLOW)
 def test_signatures_round_trip(signature: Signature) -> None:
     text = header_text(signature)
     again = read_signature(text)
@@ -239,8 +240,8 @@ def test_signatures_round_trip(signature: Signature) -> None:
 
 
 @given(programs(), _signatures())
-@settings(max_examples=30)
-def test_files_round_trip(program: object, signature: Signature) -> None:
-    first = read(write(SignedProgram(program, signature))).signed  # type: ignore[arg-type]
+@settings(suppress_health_check=SLOW)
+def test_files_round_trip(program: Program, signature: Signature) -> None:
+    first = read(write(SignedProgram(program, signature))).signed
     assert read(write(first)).signed == first
     assert write(read(write(first)).signed) == write(first)

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steptp_dagster.leir.ast import InvalidNode, Real
@@ -50,7 +50,6 @@ def test_refused(text: str) -> None:
 
 
 @given(st.from_regex(r"[0-9]{1,8}(\.[0-9]{0,8})?([eE][+-]?[0-9]{1,2})?", fullmatch=True))
-@settings(max_examples=100)
 def test_exact_and_never_longer(text: str) -> None:
     canonical = shortest(text)
     assert Decimal(canonical) == Decimal(text.replace(".e", "e").replace(".E", "E").rstrip("."))
@@ -60,7 +59,6 @@ def test_exact_and_never_longer(text: str) -> None:
 
 
 @given(st.floats(min_value=0, allow_nan=False, allow_infinity=False))
-@settings(max_examples=100)
 def test_floats_survive(value: float) -> None:
     assert float(spell(value)) == value
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steptp_dagster.leir.parser import ParseError, parse
@@ -155,7 +155,6 @@ def _frames() -> list[str]:
 
 
 @given(st.text(alphabet="LPB^{}_[]=;:,()+-*/%<>&|!.0149acetxAfi32gsl \n\x00", max_size=60))
-@settings(max_examples=100)
 def test_garbage_is_a_parse_error(text: str) -> None:
     try:
         parse(text)
@@ -169,7 +168,6 @@ SAMPLE = "B^{4}_{tx=0}L^{8}_{a=0}[D^{f32,g}_{tx,a*2+1}=max(-A^{f16,s}_{tx},1.5e-
 @given(
     st.integers(0, len(SAMPLE) - 1), st.integers(0, 6), st.sampled_from(["", ";", "a", "}", "0"])
 )
-@settings(max_examples=100)
 def test_damaged_programs_parse_or_fail_cleanly(at: int, gone: int, put: str) -> None:
     text = SAMPLE[:at] + put + SAMPLE[at + gone :]
     try:

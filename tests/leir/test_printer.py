@@ -18,7 +18,7 @@ from steptp_dagster.leir.ast import (
 )
 from steptp_dagster.leir.parser import parse, parse_expr
 from steptp_dagster.leir.printer import expr_text, loops_text, statement_text, to_text
-from tests.support.syntax import expressions, programs
+from tests.support.syntax import SLOW, expressions, programs
 
 A, C, D = Index("a"), Index("c"), Index("d")
 
@@ -74,7 +74,7 @@ def test_statements() -> None:
 
 
 @given(expressions())
-@settings(max_examples=100)
+@settings(suppress_health_check=SLOW)
 def test_expressions_round_trip(expr: Expr) -> None:
     text = expr_text(expr)
     assert parse_expr(text) == expr
@@ -83,7 +83,7 @@ def test_expressions_round_trip(expr: Expr) -> None:
 
 
 @given(expressions())
-@settings(max_examples=50)
+@settings(suppress_health_check=SLOW)
 def test_no_parenthesis_is_redundant(expr: Expr) -> None:
     text = expr_text(expr)
     for n, char in enumerate(text):
@@ -97,7 +97,7 @@ def test_no_parenthesis_is_redundant(expr: Expr) -> None:
 
 
 @given(programs())
-@settings(max_examples=60)
+@settings(suppress_health_check=SLOW)
 def test_programs_round_trip(program: Program) -> None:
     text = to_text(program)
     parsed = parse(text)

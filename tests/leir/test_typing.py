@@ -16,7 +16,7 @@ from steptp_dagster.leir.typing import (
     typed_expr,
 )
 from steptp_dagster.leir.walk import children, with_children
-from tests.support.syntax import expressions
+from tests.support.syntax import SLOW, expressions
 
 F16, F32, F64, BF = "A^{f16,g}_{a}", "C^{f32,g}_{a}", "D^{f64,g}_{a}", "E^{bf16,g}_{a}"
 I8, U8, I16, I32, I64 = "F^{i8,g}", "G^{u8,g}", "H^{i16,g}", "I^{i32,g}", "J^{i64,g}"
@@ -190,7 +190,7 @@ def test_violations(statement: str, kinds: list[str], at: str) -> None:
 
 
 @given(expressions())
-@settings(max_examples=100)
+@settings(suppress_health_check=SLOW)
 def test_every_node_has_a_definite_type(expr: Expr) -> None:
     typed = typed_expr(expr, "f32")
     for node in typed.walk():
@@ -206,7 +206,7 @@ def test_every_node_has_a_definite_type(expr: Expr) -> None:
 
 
 @given(expressions(), st.sampled_from(["f32", "f64", "i8", "bool"]))
-@settings(max_examples=100)
+@settings(suppress_health_check=SLOW)
 def test_naming_a_part_changes_no_type(expr: Expr, target: str) -> None:
     """A temporary of a part's own type leaves the types of the whole as they were."""
     typed = typed_expr(expr, target)
