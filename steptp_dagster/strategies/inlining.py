@@ -68,8 +68,9 @@ def inverse(
 ) -> dict[str, Expr] | None:
     """Indices of the write, in terms of the indices of the read, for equal subscripts.
 
-    Understands indices, sums and differences with constants, multiples, and mixed radix ``i*n+j`` with j below
-    n. Indices that no subscript holds are left out. None where a subscript is something else.
+    Understands indices, sums and differences with constants, multiples, and mixed radix ``i*n+j``
+    with j below n. Indices that no subscript holds are left out. None where a subscript is
+    something else.
     """
     inner = {loop.index: loop for loop in writer_loops}
     outer = {loop.index: loop for loop in reader_loops}

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steptp_dagster.leir.instances import same_instances
-from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.parser import ParseError, parse
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.validity import check
 from steptp_dagster.strategies.base import Numerics, Refusal, Site, Strategy
 from steptp_dagster.strategies.facts import Explanation
+from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.soundness import numerics_of
 
 
@@ -76,10 +75,9 @@ def objection(
         return "signature-changed", "the step changes the known variables"
     if not _reads_back(after):
         return "does-not-read-back", "the text of the result reads as another program"
-    for violation in check(after):
-        return "result-invalid", f"{violation.kind}: {violation.message}"
-    for violation in check_limits(after):
-        return "result-over-limits", f"{violation.kind}: {violation.message}"
+    broken = fault(after)
+    if broken is not None:
+        return broken
     if keeps_instances:
         sameness = same_instances(before.program, after.program)
         if sameness != "same":

@@ -8,6 +8,7 @@ import pytest
 
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.validity import check
 from steptp_dagster.strategies.base import Site
 from steptp_dagster.strategies.registry import strategies, strategy
 from steptp_dagster.strategies.step import Step, take
@@ -15,6 +16,7 @@ from tests.support.corpus import VALID
 from tests.support.numerics import assert_equal_outputs
 from tests.support.programs import random_inputs, random_program
 from tests.support.strategy_cases import all_cases
+from tests.support.twins import random_twins
 
 #: Sites taken per program, and one program in how many; the slow test takes all of all.
 TAKEN = 2
@@ -31,6 +33,9 @@ def _all_programs(seeds: range) -> Iterator[tuple[str, SignedProgram]]:
     yield from ((case.name, case.signed) for case in VALID)
     yield from ((f"{case.strategy}, {case.name}", case.before) for case in all_cases())
     yield from ((f"seed {seed}", random_program(seed)) for seed in seeds)
+    for seed in seeds:
+        if not check(twins := random_twins(seed)):
+            yield f"twins {seed}", twins
 
 
 def _chosen(sites: tuple[Site, ...], name: str, most: int) -> list[Site]:
@@ -39,10 +44,10 @@ def _chosen(sites: tuple[Site, ...], name: str, most: int) -> list[Site]:
     return random.Random(name).sample(sites, most)
 
 
-def _check(name: str, seeds: range, most: int, step: int) -> int:
+def _check(name: str, seeds: range, most: int, every: int) -> int:
     """Take steps and compare what they compute; the number of steps taken."""
     chosen, taken = strategy(name), 0
-    for label, program in _programs(name, seeds, step):
+    for label, program in _programs(name, seeds, every):
         survey = chosen.survey(program)
         inputs = random_inputs(program, 0)
         for site in _chosen(survey.sites, label, most):

@@ -1,17 +1,12 @@
 """loop_split: strip-mine one loop into an outer and an inner one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Final
 
 from steptp_dagster.leir.ast import (
-    Binary,
     Compare,
     Equation,
     Index,
     Int,
-    Kind,
     Loop,
     Nest,
     Statement,
@@ -36,7 +31,6 @@ from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.rewrite import (
     exact_factors,
-    fresh_index,
     guarded,
     guards_read_tensors,
     map_indices,
@@ -44,9 +38,7 @@ from steptp_dagster.strategies.rewrite import (
     signed_with,
     tail_factors,
 )
-
-_INNER_KIND: Final[dict[str, Kind]] = {"L": "L", "U": "U", "V": "V", "P": "L"}
-_OUTER_KIND: Final[dict[str, Kind]] = {"L": "L", "U": "L", "V": "L", "P": "P"}
+from steptp_dagster.strategies.splitting import Split, forms, split_at
 
 
 class LoopSplit(Strategy):
@@ -128,7 +120,7 @@ class LoopSplit(Strategy):
                 " keep from being read past the end",
             )
             factors = [(f, tail) for f, tail in factors if tail == "exact"]
-        for outer, inner in _forms(loop):
+        for outer, inner in forms(loop):
             refusal = self._form_refusal(program, path, nest, loop, outer, inner)
             if refusal is not None:
                 yield refusal
@@ -187,10 +179,8 @@ class LoopSplit(Strategy):
     def apply(self, program: SignedProgram, site: Site) -> SignedProgram:
         """Replace the loop in the header and its index in the body."""
         nest = nest_at(program.program, site.path)
-        plan = _plan(program, site)
-        sum_ = Binary(
-            "+", Binary("*", Index(plan.outer.index), Int(plan.factor)), Index(plan.inner.index)
-        )
+        plan = split_at(program, site)
+        sum_ = plan.index
         body: tuple[Statement, ...] = tuple(
             map_indices(statement, {plan.loop.index: sum_}) for statement in nest.body
         )
@@ -205,7 +195,7 @@ class LoopSplit(Strategy):
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """The loop, the numbers that make up its extent, and what bound loops need besides."""
-        plan = _plan(before, site)
+        plan = split_at(before, site)
         path, n, f, parts = site.path, plan.loop.extent, plan.factor, plan.outer.extent
         known = _evidence(before, site, plan)
         order = (
@@ -235,56 +225,6 @@ class LoopSplit(Strategy):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The loop that goes, the two that come, and whether a guard cuts the tail."""
-
-    loop: Loop
-    outer: Loop
-    inner: Loop
-    factor: int
-    tail: bool
-
-    def header(self, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-        """The new header; a serial inner loop goes inside the bound loops that follow."""
-        i = next(k for k, loop in enumerate(loops) if loop.index == self.loop.index)
-        rest = loops[i + 1 :]
-        bound: tuple[Loop, ...] = ()
-        if self.loop.axis is not None and self.inner.axis is None:
-            bound = tuple(takewhile(lambda loop: loop.kind == "B", rest))
-        return (*loops[:i], self.outer, *bound, self.inner, *rest[len(bound) :])
-
-
-def _plan(program: SignedProgram, site: Site) -> _Plan:
-    nest = nest_at(program.program, site.path)
-    index, factor = site.text("loop"), site.integer("factor")
-    loop = next(loop for loop in nest.loops if loop.index == index)
-    outer, inner = site.text("outer"), site.text("inner")
-    parts = -(-loop.extent // factor)
-    fresh = fresh_index(program.program, site.path)
-    if loop.axis is None:
-        first = Loop(_OUTER_KIND[loop.kind], fresh, parts)
-        second = replace(loop, kind=_INNER_KIND[loop.kind], extent=factor)
-    elif inner == "L":
-        first = Loop("B", loop.index, parts)
-        second = Loop("L", fresh, factor, loop.start)
-    elif outer == loop.axis:  # a block loop that gets threads inside
-        first = Loop("B", loop.index, parts)
-        second = Loop("B", inner, factor, loop.start)
-    else:
-        first = Loop("B", outer, parts)
-        second = Loop("B", loop.index, factor, loop.start)
-    return _Plan(loop, first, second, factor, site.text("tail") == "guard")
-
-
-def _forms(loop: Loop) -> tuple[tuple[str, str], ...]:
-    """What the outer and inner loop can be: a kind, or an axis for bound loops."""
-    axis = loop.axis
-    if axis is None:
-        return ((_OUTER_KIND[loop.kind], _INNER_KIND[loop.kind]),)
-    return (("b" + axis[1], "t" + axis[1]), (axis, "L"))
-
-
 def _shown(site: Site) -> tuple[str, ...]:
     names = ["extent-without-factor", "tail-uncovered", "index-name-taken"]
     if site.text("tail") == "guard":
@@ -297,7 +237,7 @@ def _shown(site: Site) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _evidence(before: SignedProgram, site: Site, plan: _Plan) -> dict[str, Evidence]:
+def _evidence(before: SignedProgram, site: Site, plan: Split) -> dict[str, Evidence]:
     path, n, f = site.path, plan.loop.extent, plan.factor
     around = tuple(loop.index for loop in loops_around(before.program, path))
     own = tuple(loop.index for loop in nest_at(before.program, path).loops)

@@ -174,6 +174,12 @@ def _reduction(program: SignedProgram, path: tuple[int, ...]) -> Reduction | Pro
     found = reduction_at(program, path, update)
     if found is None:
         return Problem("nest-shared", "other statements stand beside the update in its loops")
+    if found.equation.target.scope != "g" and len(found.top) == 1:
+        return Problem(
+            "private-target",
+            f"{found.equation.target.name} lives as long as this nest, and partial results would"
+            " be combined in another",
+        )
     if not found.over:
         return Problem("extent-too-small", "no loop of the nest reduces more than one iteration")
     repeats = set(update.repeating_loops) - set(update.reduction_loops)
