@@ -1,7 +1,8 @@
 """How faithful a translation is: its LEIR against the module, both in float64."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.signature import SignedProgram
@@ -51,9 +54,8 @@ def fidelity(
     """
     wide = copy.deepcopy(module).double()
     doubles = [_double(x) for x in inputs]
-    with torch.no_grad():
-        result = wide(*doubles)
-    expected = list(result) if isinstance(result, list | tuple) else [result]
+    with torch.no_grad(), in_doubles():
+        expected = [torch.as_tensor(x) for x in tree_leaves(wide(*doubles))]
     arrays = bind(translation, wide, doubles)
     found = (evaluator or by_interpreter)(translation.signed, arrays)
     errors = {
@@ -61,6 +63,39 @@ def fidelity(
         for v, e in zip(_outputs(translation), expected, strict=True)
     }
     return Fidelity(max(errors.values()), errors)
+
+
+class _Doubles(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Every float type that an operator is asked for becomes float64."""
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the operator returns
+        """Call the operator with its dtypes widened."""
+        del types
+        wide_args, wide_kwargs = tree_map(_widened, (args, dict(kwargs or {})))
+        return func(*wide_args, **wide_kwargs)
+
+
+def _widened(argument: object) -> object:
+    narrow = isinstance(argument, torch.dtype) and argument.is_floating_point
+    return torch.float64 if narrow else argument
+
+
+@contextmanager
+def in_doubles() -> Iterator[None]:
+    """Evaluate PyTorch code in float64 even where it names, or defaults to, a narrower type."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with _Doubles():  # type: ignore[no-untyped-call]
+            yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _outputs(translation: Translation) -> list[Any]:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from steptp_dagster.leir.ast import Expr
+from steptp_dagster.leir.ast import Binary, Expr
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.translate.coords import Coord
 from steptp_dagster.translate.operators import Call, operator
-from steptp_dagster.translate.scalars import ZERO, Scalar, add, choose, compare, literal, mul
+from steptp_dagster.translate.ops_elementwise import holds
+from steptp_dagster.translate.scalars import ONE, ZERO, Scalar, add, choose, compare, literal, mul
 from steptp_dagster.translate.values import Value, filled
 
 
@@ -61,7 +62,10 @@ def _triangle(call: Call, x: Value, diagonal: int, sign: str) -> Value:
         row, column = c[-2], c[-1]
         # column - row <= diagonal, written without a negative term
         left, right = (column, row + diagonal) if diagonal >= 0 else (column - diagonal, row)
-        return choose(compare(left.to_expr(), sign, right.to_expr()), x(*c), ZERO)
+        here = compare(left.to_expr(), sign, right.to_expr())
+        if x.dtype != "bool":
+            return choose(here, x(*c), ZERO)
+        return here if x(*c) == ONE else Binary("&", here, holds(x(*c)))
 
     return call.builder.compute(call.shape, call.dtype, element)
 

@@ -6,7 +6,7 @@ from steptp_dagster.leir.ast import Expr
 from steptp_dagster.translate.coords import Coord, Coords
 from steptp_dagster.translate.operators import Call, Unsupported, operator
 from steptp_dagster.translate.ops_index import picker, place
-from steptp_dagster.translate.ops_reduce import row_max_and_sum
+from steptp_dagster.translate.ops_softmax import row_max_and_sum
 from steptp_dagster.translate.scalars import add, call, div, literal, mul, neg, sub
 from steptp_dagster.translate.values import Value
 

@@ -3,9 +3,10 @@
 from math import prod
 from typing import Any
 
+from steptp_dagster.leir.ast import Expr, Int
 from steptp_dagster.translate.coords import Coord, Coords, constant, reshaped
-from steptp_dagster.translate.operators import Call, axis, operator
-from steptp_dagster.translate.scalars import ZERO, compare
+from steptp_dagster.translate.operators import Call, Unsupported, axis, operator
+from steptp_dagster.translate.scalars import ZERO, choose, compare, conjunction
 from steptp_dagster.translate.values import Value
 
 
@@ -176,3 +177,61 @@ def to_copy(call: Call, x: Value, *_options: Any) -> Value:  # noqa: ANN401
     if call.dtype == "bool":
         return call.builder.compute(call.shape, call.dtype, lambda *c: compare(x(*c), "!=", ZERO))
     return call.builder.compute(call.shape, call.dtype, x)
+
+
+@operator("aten.copy.default")
+def copy(call: Call, _x: Value, source: Value, _non_blocking: bool) -> Value:
+    """A tensor overwritten as a whole: the new values in its shape and dtype."""
+    return to_copy(call, source.broadcast(call.shape))
+
+
+@operator("aten.select_scatter.default")
+def select_scatter(call: Call, x: Value, source: Value, dim: int, index: int) -> Value:
+    """One position of a dimension overwritten."""
+    at = axis(dim, x.rank)
+    place = index % x.shape[at]
+
+    def element(*c: Coord) -> Expr:
+        inside = compare(c[at].to_expr(), "==", Int(place))
+        return choose(inside, source(*c[:at], *c[at + 1 :]), x(*c))
+
+    return call.builder.compute(call.shape, call.dtype, element)
+
+
+@operator("aten.slice_scatter.default")
+def slice_scatter(
+    call: Call, x: Value, source: Value, dim: int, start: int | None, end: int | None, step: int
+) -> Value:
+    """A range of a dimension overwritten."""
+    at = axis(dim, x.rank)
+    first, last, step = slice(start, end, step).indices(x.shape[at])
+
+    def element(*c: Coord) -> Expr:
+        offset = c[at] - first
+        tests: list[Expr] = []
+        if first > 0:
+            tests.append(compare(c[at].to_expr(), ">=", Int(first)))
+        if last < x.shape[at]:
+            tests.append(compare(c[at].to_expr(), "<", Int(last)))
+        if step > 1:
+            tests.append(compare((offset % step).to_expr(), "==", ZERO))
+        new = source(*c[:at], offset // step, *c[at + 1 :])
+        condition = conjunction(tests)
+        return new if condition is None else choose(condition, new, x(*c))
+
+    return call.builder.compute(call.shape, call.dtype, element)
+
+
+@operator(
+    "aten.upsample_nearest1d.vec", "aten.upsample_nearest2d.vec", "aten.upsample_nearest3d.vec"
+)
+def upsample_nearest(call: Call, x: Value, _size: Any, _factors: Any) -> Value:  # noqa: ANN401
+    """Every element repeated a whole number of times along the spatial dimensions."""
+    factors = [n // old for n, old in zip(call.shape, x.shape, strict=True)]
+    if any(n % old for n, old in zip(call.shape, x.shape, strict=True)):
+        raise Unsupported("scale_factors", "a factor that is no integer; integers do")
+
+    def back(coords: Coords) -> Coords:
+        return tuple(c // f for c, f in zip(coords, factors, strict=True))
+
+    return x.view(call.shape, back)

@@ -35,6 +35,7 @@ FAMILIES: Final = (
     "ops_matmul",
     "ops_norm",
     "ops_reduce",
+    "ops_softmax",
     "ops_views",
     "ops_windows",
 )

@@ -28,6 +28,25 @@ def bools(*shape: int) -> Tensor:
     return integers(2, *shape).bool()
 
 
+def overwritten(x: Tensor, y: Tensor) -> Tensor:
+    """Assignments to parts of a tensor."""
+    result = x.clone()
+    result[:, 1] = y
+    result[1:3, ::2] = 0.5
+    result[0] += 2
+    return result
+
+
+def rotary(x: Tensor) -> Tensor:
+    """Rotary position embedding, whose tables PyTorch makes in float32."""
+    length, size = x.shape[1], x.shape[2]
+    frequencies = 1.0 / 10000 ** (torch.arange(0, size, 2).float() / size)
+    angles = torch.outer(torch.arange(length).float(), frequencies)
+    cos, sin = (torch.cat([t, t], -1) for t in (angles.cos(), angles.sin()))
+    turned = torch.cat([-x[..., size // 2 :], x[..., : size // 2]], -1)
+    return x * cos + turned * sin
+
+
 Case = tuple[Callable[..., object], tuple[Tensor, ...]]
 
 VIEWS: dict[str, Case] = {
@@ -57,6 +76,12 @@ VIEWS: dict[str, Case] = {
     "output-is-view": (lambda x: (x * 2).T, (normal(2, 4),)),
     "output-is-input": (lambda x: (x, x * 2, x), (normal(2, 4),)),
     "in-place": (lambda x: x.clone().mul_(2).add_(1), (normal(2, 4),)),
+    "in-place-parts": (overwritten, (normal(4, 6), normal(4))),
+    "upsample": (
+        lambda x: functional.interpolate(x, scale_factor=2) * 2,
+        (normal(1, 2, 3, 2),),
+    ),
+    "nested-outputs": (lambda x: (x * 2, {"sum": x.sum(), "more": [x + 1]}), (normal(3),)),
     "scalar": (lambda x: x * 2, (normal(),)),
     "pixel-shuffle": (lambda x: functional.pixel_shuffle(x, 2) * 2, (normal(1, 8, 3, 2),)),
 }
@@ -119,6 +144,11 @@ ELEMENTWISE: dict[str, Case] = {
         lambda x: x * (torch.arange(5)[None] <= torch.arange(5)[:, None]),
         (normal(5, 5),),
     ),
+    "bool-triangles": (
+        lambda m: (m.tril(), m.triu(1), torch.ones(3, 4, dtype=torch.bool).triu(1)),
+        (bools(3, 4),),
+    ),
+    "rotary": (rotary, (normal(2, 5, 4),)),
     "tril": (
         lambda x: torch.tril(x, 1) + torch.triu(x, -1) + x.tril(-2) + x.triu(2),
         (normal(4, 5),),
