@@ -77,3 +77,28 @@ def test_large_and_not_one_to_one_is_unknown() -> None:
     text = "L^{2000}_{a=0}L^{2000}_{c=0}[D^{f32,g}=D^{f32,g}+A^{f32,g}_{a+c};];"
     swapped = "L^{2000}_{c=0}L^{2000}_{a=0}[D^{f32,g}=D^{f32,g}+A^{f32,g}_{a+c};];"
     assert same_instances(parse(text).program, parse(swapped).program) == "unknown"
+
+
+def test_loops_that_nothing_uses_count_as_a_factor() -> None:
+    text = "L^{3000}_{a=0}L^{2000}_{c=0}[K^{f32,l}=0;D^{f32,g}_{a,c}=K^{f32,l}+A^{f32,g}_{a,c};];"
+    split = (
+        "L^{1500}_{d=0}L^{2}_{a=0}L^{2000}_{c=0}[K^{f32,l}=0;"
+        "D^{f32,g}_{d*2+a,c}=K^{f32,l}+A^{f32,g}_{d*2+a,c};];"
+    )
+    tail = (
+        "L^{429}_{d=0}L^{7}_{a=0}L^{2000}_{c=0}[K^{f32,l}=0:d*7+a<3000;"
+        "D^{f32,g}_{d*7+a,c}=K^{f32,l}+A^{f32,g}_{d*7+a,c}:d*7+a<3000;];"
+    )
+    before = parse(text).program
+    assert same_instances(before, parse(split).program) == "same"
+    assert same_instances(before, parse(tail).program) == "same"
+    more = tail.replace("0:d*7+a<3000", "0:d*7+a<3001")
+    assert same_instances(before, parse(more).program) == "different"
+
+
+def test_equal_equations_add_up() -> None:
+    twice = "L^{200}_{a=0}[L^{200}_{c=0}[D^{f32,g}_{a}=1;];L^{100}_{c=0}[D^{f32,g}_{a}=1;];];"
+    once = "L^{200}_{a=0}L^{300}_{c=0}[D^{f32,g}_{a}=1;];"
+    assert same_instances(parse(twice).program, parse(once).program) == "same"
+    fewer = parse(once.replace("300", "299")).program
+    assert same_instances(parse(twice).program, fewer) == "different"
