@@ -9,6 +9,7 @@ from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, 
 from assets.transformed_steps import transformed_steps
 from resources.build import Build
 from resources.store import ParquetStore
+from resources.tvm_executor import TvmExecutor
 from steptp_dagster.dataset.card import percent
 from steptp_dagster.dataset.schemas import GPU_VERIFICATION
 from steptp_dagster.dataset.store import Store
@@ -27,14 +28,14 @@ from steptp_dagster.dataset.versions import code_version
     description=GPU_VERIFICATION.description,
 )
 def gpu_verification(
-    context: dg.AssetExecutionContext, store: ParquetStore, build: Build
+    context: dg.AssetExecutionContext, store: ParquetStore, build: Build, tvm: TvmExecutor
 ) -> dg.MaterializeResult:
     """Every pair of programs judged statically and numerically, in isolated processes."""
     from steptp_dagster.dataset.stages.verdicts import update_verdicts
 
     profile, origin = build.profile, build.origin(context, "verdicts")
     progress = build.progress(context)
-    with build.verifier() as verifier:
+    with tvm.verifier() as verifier:
         return by_program(
             context,
             store.files,

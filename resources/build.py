@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 
@@ -11,9 +11,6 @@ from steptp_dagster.dataset.config import Profile, load
 from steptp_dagster.dataset.incremental import Origin
 from steptp_dagster.dataset.parallel import Workers, cores, workers
 from steptp_dagster.dataset.versions import code_version
-
-if TYPE_CHECKING:
-    from steptp_dagster.verify.pool import Verifier
 
 #: Environment variable with the profile's name, for code locations.
 PROFILE_VARIABLE = "STEPTP_PROFILE"
@@ -47,21 +44,6 @@ class Build(dg.ConfigurableResource[str]):
         """A pool of worker processes."""
         with workers(self.count) as pool:
             yield pool
-
-    @contextmanager
-    def verifier(self) -> "Iterator[Verifier]":
-        """Isolated worker processes that judge pairs; started when the first pair comes."""
-        from steptp_dagster.verify.pool import Verifier
-
-        plan = self.profile.verification
-        with Verifier(
-            self.count,
-            timeout_s=plan.timeout_s,
-            memory_mb=plan.memory_mb,
-            seed=plan.seed,
-            target=plan.target,
-        ) as verifier:
-            yield verifier
 
     def origin(self, context: RunContext, stage: str) -> Origin:
         """What the lineage of new rows says."""

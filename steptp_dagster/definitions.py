@@ -21,6 +21,7 @@ from assets.warehouse import warehouse_asset
 from resources.build import PROFILE_VARIABLE, WORKERS_VARIABLE, Build
 from resources.store import ParquetStore
 from resources.tokenizer import Tokenizer
+from resources.tvm_executor import TvmExecutor
 from resources.warehouse import Warehouse
 from steptp_dagster import paths
 
@@ -35,6 +36,11 @@ EXECUTORS = {
     ),
 }
 
+settings = Build(
+    profile_name=os.environ.get(PROFILE_VARIABLE, "default"),
+    processes=int(os.environ.get(WORKERS_VARIABLE, "0")),
+)
+verification = settings.profile.verification
 build = dg.define_asset_job("build", selection="*", description="Everything, from programs on.")
 nightly = dg.ScheduleDefinition(
     name="nightly", job=build, cron_schedule="0 3 * * *", description="Stopped until started."
@@ -55,13 +61,17 @@ defs = dg.Definitions(
     jobs=[build],
     schedules=[nightly],
     resources={
-        "build": Build(
-            profile_name=os.environ.get(PROFILE_VARIABLE, "default"),
-            processes=int(os.environ.get(WORKERS_VARIABLE, "0")),
-        ),
+        "build": settings,
         "store": ParquetStore(data=str(paths.data())),
         "warehouse": Warehouse(data=str(paths.data())),
         "tokenizer": Tokenizer(),
+        "tvm": TvmExecutor(
+            workers=settings.count,
+            timeout_s=verification.timeout_s,
+            memory_mb=verification.memory_mb,
+            seed=verification.seed,
+            target=verification.target,
+        ),
     },
     executor=EXECUTORS[os.environ.get("STEPTP_EXECUTOR", "in_process")],
 )
