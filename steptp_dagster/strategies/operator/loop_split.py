@@ -143,7 +143,7 @@ class LoopSplit(Strategy):
     ) -> Refusal | None:
         if loop.axis is None:
             return None
-        for axis in {outer, inner} - {loop.axis, "L"}:
+        for axis in (a for a in (outer, inner) if a not in (loop.axis, "L")):
             if axis in _axes_with(program, path):
                 return self._refuse(
                     path, "axis-taken", f"axis {axis} is already in use around or inside the nest"
