@@ -80,11 +80,14 @@ def history(program: SignedProgram, rows: Rows) -> Program:
     n = _state_tensor(names[0], rows.maximum, rows.maximum.scope)
     r = _state_tensor(names[1], rows.total, rows.total.scope)
     loop = rows.reduction.loop
-    streaming = history_equations(rows.score, n, r, loop.index, loop.start)
+    streaming = tuple(
+        replace(equation, guard=rows.guard)
+        for equation in history_equations(rows.score, n, r, loop.index, loop.start)
+    )
     last = Int(loop.start + loop.extent - 1)
     outputs = {v.name for v in program.signature.outputs}
     kept = [
-        Equation(old, indexed(new, last))
+        Equation(old, indexed(new, last), rows.guard)
         for old, new in ((rows.maximum, n), (rows.total, r))
         if old.name in outputs
     ]
@@ -115,12 +118,15 @@ def rolling(program: SignedProgram, rows: Rows) -> Program:
     n = _state_tensor(names[0], scalar, "l")
     r = replace(n, name=names[1], dtype=DTYPES[rows.total.dtype].evaluation.name)
     new = replace(n, name=names[2])
+    step = tuple(
+        replace(equation, guard=rows.guard) for equation in rolling_equations(rows.score, n, new, r)
+    )
     body: tuple[Statement, ...] = (
         Equation(n, MINUS_INF),
         Equation(r, ZERO),
-        Nest((rows.reduction.loop,), rolling_equations(rows.score, n, new, r)),
-        Equation(rows.maximum, n),
-        Equation(rows.total, r),
+        Nest((rows.reduction.loop,), step),
+        Equation(rows.maximum, n, rows.guard),
+        Equation(rows.total, r, rows.guard),
     )
     place = _place(program.program, rows)
     changes: dict[Path, tuple[Statement, ...]] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from steptp_dagster.leir.accesses import LoopRef, Statement, Use, common_loops
 from steptp_dagster.leir.affine import names_in
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Access, Expr, Index
+from steptp_dagster.leir.ast import Access, Expr, Index, Int
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Update
@@ -29,10 +29,11 @@ from steptp_dagster.strategies.streaming import (
 class Rows:
     """A maximum and a sum over the same scores, and where they are used to normalise.
 
-    ``maximum`` and ``total`` are the targets and ``score`` the operand, all in the indices of the
-    maximum's loops; ``renaming`` maps the sum's indices to those. ``reduction`` is the loop over
-    a row, ``inits`` the equations that start the two explicitly. ``uses`` are the normalising
-    equations with the renaming that shows it, ``kinds`` what each is.
+    ``maximum`` and ``total`` are the targets, ``score`` the operand and ``guard`` the condition on
+    which a row is there, all in the indices of the maximum's loops; ``renaming`` maps the sum's
+    indices to those. ``reduction`` is the loop over a row, ``inits`` the equations that start the
+    two explicitly. ``uses`` are the normalising equations with the renaming that shows it,
+    ``kinds`` what each is.
     """
 
     max_path: Path
@@ -40,6 +41,7 @@ class Rows:
     maximum: Access
     total: Access
     score: Expr
+    guard: Expr | None
     reduction: LoopRef
     renaming: tuple[tuple[str, str], ...]
     inits: tuple[Path, ...]
@@ -74,11 +76,14 @@ def find(program: SignedProgram) -> tuple[Rows | Miss, ...]:
 def unused_loops(statement: Statement, target: Use) -> tuple[LoopRef, ...]:
     """Enclosing loops on which the written element does not depend, outermost first.
 
-    Loops of extent 1 count only where there is no other; then it is the innermost one.
+    Loops of extent 1 count only where there is no other; then it is the innermost one that the
+    equation's value uses, or else the innermost one.
     """
     used = frozenset(name for form in target.forms for name in names_in(form))
     unused = tuple(ref for ref in statement.chain if ref.name not in used)
-    return tuple(ref for ref in unused if ref.loop.extent > 1) or unused[-1:]
+    wide = tuple(ref for ref in unused if ref.loop.extent > 1)
+    read = indices_in(statement.equation.value)
+    return wide or tuple(ref for ref in unused if ref.name in read)[-1:] or unused[-1:]
 
 
 class _Finder:
@@ -115,8 +120,6 @@ class _Finder:
 
     def _check(self, first: Statement, second: Statement) -> Rows:
         maximum, raw_total = first.equation.target, second.equation.target
-        if first.equation.guard is not None or second.equation.guard is not None:
-            raise _Reject("guarded-update", "maximum or sum runs under a guard")
         for target in (maximum, raw_total):
             if not DTYPES[target.dtype].is_float:
                 raise _Reject("not-floating", f"{target.name} is {target.dtype}")
@@ -134,9 +137,10 @@ class _Finder:
             raise _Reject("rows-overlap", "maximum or sum of a row is overwritten by the next row")
         score, renaming = self._scores(first, second)
         self._domains(first, second, renaming)
-        if renaming[other.name] != reduction.name:
+        if renaming.get(other.name) != reduction.name:
             raise _Reject("loops-differ", "maximum and sum reduce over different loops")
-        total = _renamed(raw_total, renaming)
+        guard = _row_guard(first, second, reduction, renaming)
+        total = _renamed(raw_total, renaming, second)
         inits = (
             *self._start(first, reduction, extra, is_minus_inf, "maximum"),
             *self._start(second, other, other_extra, is_zero, "sum"),
@@ -152,6 +156,7 @@ class _Finder:
             maximum,
             total,
             score,
+            guard,
             reduction,
             tuple(sorted(renaming.items())),
             tuple(sorted(inits)),
@@ -216,14 +221,15 @@ class _Finder:
         if implicit or len(others) != 1 or others[0].order > statement.order:
             raise _Reject("written-elsewhere", f"{target.name} has other writers than the {what}")
         init = others[0]
-        if not is_start(init.equation.value) or init.equation.guard is not None:
+        if not is_start(init.equation.value):
             raise _Reject("start-not-identity", f"the {what} does not start from its identity")
         shared = common_loops(init.chain, statement.chain)
         if any(ref not in statement.chain[:shared] for ref in extra) or reduction in init.chain:
             raise _Reject("start-not-identity", f"the {what} is not started once per row")
         renaming = unify(target, init.equation.target, _shared(statement, init))
         rows = [ref.loop for ref in statement.chain if ref is not reduction]
-        if renaming is None or not same_domain(rows, [r.loop for r in init.chain], renaming):
+        same = renaming is not None and same_domain(rows, [r.loop for r in init.chain], renaming)
+        if renaming is None or not same or not _same_guard(statement, init, renaming):
             raise _Reject("start-not-identity", f"the {what} is started over other rows")
         return (init.path,)
 
@@ -290,6 +296,27 @@ class _Finder:
         return tuple(uses), tuple(kinds)
 
 
+def _row_guard(
+    first: Statement, second: Statement, reduction: LoopRef, renaming: Renaming
+) -> Expr | None:
+    """The guard of both passes, which must pick whole rows, the same in both."""
+    guard = first.equation.guard
+    if not _same_guard(first, second, renaming):
+        raise _Reject("guarded-update", "maximum and sum run under different guards")
+    if guard is not None and reduction.name in indices_in(guard):
+        raise _Reject("guarded-update", "the guard leaves out parts of rows")
+    if guard is not None and any(True for _ in accesses_in(guard)):
+        raise _Reject("guarded-update", "the guard reads a tensor")
+    return guard
+
+
+def _same_guard(pattern: Statement, other: Statement, renaming: Renaming) -> bool:
+    ours, theirs = pattern.equation.guard, other.equation.guard
+    if ours is None or theirs is None:
+        return ours is theirs
+    return unify(ours, theirs, renaming) is not None
+
+
 def _shared(a: Statement, b: Statement) -> Renaming:
     """The identity on the loops that both statements stand under."""
     count = common_loops(a.chain, b.chain)
@@ -300,6 +327,8 @@ def _extents(statement: Statement) -> dict[str, int]:
     return {ref.name: ref.loop.extent for ref in statement.chain}
 
 
-def _renamed(access: Access, renaming: Renaming) -> Access:
-    by: dict[str, Expr] = {old: Index(new) for old, new in renaming.items()}
+def _renamed(access: Access, renaming: Renaming, statement: Statement) -> Access:
+    """The access in the other indices; loops without a partner have extent 1, so one value."""
+    by: dict[str, Expr] = {ref.name: Int(ref.loop.start) for ref in statement.chain}
+    by.update({old: Index(new) for old, new in renaming.items()})
     return replace(access, subscripts=tuple(substitute(s, by) for s in access.subscripts))

@@ -32,6 +32,8 @@ class OnlineSoftmax(Strategy):
     * ``form=rolling`` keeps them in thread-private state, which each step overwrites; ``M`` and
       ``Z`` are written once, after the pass.
 
+    A guard that picks whole rows, the same in maximum and sum, guards the pass as well.
+
     Both skip terms whose score is -inf, so that rows may start with -inf. ``N`` and ``R`` have
     the evaluation type of ``M`` and ``Z``: f32 where those are f16.
 
@@ -159,7 +161,8 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
     scores = tuple(dict.fromkeys(a.name for a in accesses_in(rows.score)))
     shown = [
         evidence(
-            "guarded-update", *(before_fact("guard_text", p, value="") for p in (first, second))
+            "guarded-update",
+            *(before_fact("guard_text", p, value=_guard(program, p)) for p in (first, second)),
         ),
         evidence(
             "not-floating",
@@ -279,6 +282,11 @@ def _recurrence(before: SignedProgram, after: SignedProgram, site: Site) -> tupl
 def _value(program: SignedProgram, path: Path, renaming: tuple[tuple[str, str], ...]) -> str:
     by: dict[str, Expr] = {old: Index(new) for old, new in renaming}
     return expr_text(substitute(equation_at(program.program, path).value, by))
+
+
+def _guard(program: SignedProgram, path: Path) -> str:
+    guard = equation_at(program.program, path).guard
+    return "" if guard is None else expr_text(guard)
 
 
 def _target(program: SignedProgram, path: Path) -> str:
