@@ -128,11 +128,16 @@ def compare(op: str, left: Node, right: Node) -> Node:
 
 
 def _extreme(op: str, left: Node, right: Node, dtype: str) -> Node:
-    """The larger or smaller operand; NaN wins, so that poisoned memory cannot hide in a maximum."""
-    wins = tirx.GT(left, right) if op == "max" else tirx.LT(left, right)
+    """The larger or smaller operand; NaN wins, so that poisoned memory cannot hide in a maximum.
+
+    One intrinsic, since a comparison and a selection would write each operand several times, and
+    chains of them would grow exponentially.
+    """
     if is_float(dtype):
-        wins = tirx.Or(wins, tirx.Not(tirx.EQ(left, left)))
-    return tirx.Select(wins, left, right)
+        name = {"max": "llvm.maximum", "min": "llvm.minimum"}[op]
+    else:
+        name = f"llvm.{'u' if dtype.startswith('u') else 's'}{op}"
+    return tirx.call_llvm_pure_intrin(prim(dtype), name, left, right)
 
 
 def _floored(left: Node, right: Node, dtype: str) -> tuple[Node, Node]:
