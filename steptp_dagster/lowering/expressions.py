@@ -103,6 +103,8 @@ class Emitter:
             self.as_type(operand, dtype)
             for operand, dtype in zip(typed.operands, typed.converted, strict=True)
         )
+        if expr.op in _TRUNCATING and tir == _I64 and _divides_naturals(expr):
+            return _TRUNCATING[expr.op](left, right)
         match expr.op:
             case "&":
                 return tirx.And(left, right)
@@ -150,8 +152,8 @@ class Emitter:
                 left, right = (self._subscript(operand) for operand in typed.operands)
                 if expr.op in _PLAIN:
                     return _PLAIN[expr.op](left, right)
-                if _never_negative(expr.left) and isinstance(expr.right, Int):
-                    return (tirx.Div if expr.op == "//" else tirx.Mod)(left, right)
+                if _divides_naturals(expr):
+                    return _TRUNCATING[expr.op](left, right)
                 divide = scalar.floor_divide if expr.op == "//" else scalar.floor_modulo
                 return divide(left, right, _I64)
             case _:
@@ -159,6 +161,7 @@ class Emitter:
 
 
 _PLAIN: Final = {"+": tirx.Add, "-": tirx.Sub, "*": tirx.Mul}
+_TRUNCATING: Final = {"//": tirx.Div, "%": tirx.Mod}
 
 
 def _literal(expr: Int | Real | Inf, tir: str) -> Node:
@@ -185,6 +188,11 @@ def _is_index_arithmetic(expr: Unary | Binary, tir: str) -> bool:
         and (isinstance(expr, Unary) or expr.op in _PLAIN)
         and next(accesses_in(expr), None) is None
     )
+
+
+def _divides_naturals(expr: Binary) -> bool:
+    """Whether a division rounds down if it rounds toward zero, by its form alone."""
+    return isinstance(expr.right, Int) and expr.right.value > 0 and _never_negative(expr.left)
 
 
 def _never_negative(expr: Expr) -> bool:

@@ -1,9 +1,10 @@
 """Scalar operations as TIR nodes, with LEIR's meaning on the ``llvm`` target.
 
-TIR's own integer ``+ - *`` promise LLVM that nothing overflows; LEIR's wrap, so integer data
-takes the longer ways of ``_wrap``. TIR's ``floor``-division needs a pass that also contracts
-``a*b+c``; here it is spelled out, so that no pass is needed at all. Transcendental functions run
-in binary64 and are rounded once: their result then hardly depends on the C library.
+TIR's own integer ``+ - *`` promise LLVM that nothing overflows; LEIR's wrap (``_wrap``). TIR's
+``floor``-division needs a pass that also contracts ``a*b+c``; here it is spelled out, so that no
+pass is needed at all. Transcendental functions run in binary64 and are rounded once: their result
+then hardly depends on the C library. An operand that stands in a node twice is compiled twice;
+operations that nest deeply (sums, maxima) use each operand once.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,6 @@ _PLAIN: Final[dict[str, Callable[[Node, Node], Node]]] = {
     "*": tirx.Mul,
     "/": tirx.Div,
 }
-_LOW_32: Final = 0xFFFFFFFF
 _LLVM: Final[dict[str, str]] = {
     "abs": "llvm.fabs",
     "sqrt": "llvm.sqrt",
@@ -91,12 +91,10 @@ def function(name: str, value: Node, dtype: str) -> Node:
     """``name(value)`` for a function of one argument; value and result have type ``dtype``."""
     if not is_float(dtype):
         if name == "abs":
-            negative = tirx.LT(value, integer(dtype, 0))
-            return (
-                value
-                if dtype.startswith("u")
-                else tirx.Select(negative, negate(value, dtype), value)
-            )
+            if dtype.startswith("u"):
+                return value
+            keep_lowest = tirx.IntImm("bool", 0)
+            return tirx.call_llvm_pure_intrin(prim(dtype), "llvm.abs", value, keep_lowest)
         if name in ("floor", "ceil", "round"):
             return value
         raise TypeError(f"{name} of {dtype}: integers are converted before")
@@ -128,13 +126,9 @@ def compare(op: str, left: Node, right: Node) -> Node:
 
 
 def _extreme(op: str, left: Node, right: Node, dtype: str) -> Node:
-    """The larger or smaller operand; NaN wins, so that poisoned memory cannot hide in a maximum.
-
-    One intrinsic, since a comparison and a selection would write each operand several times, and
-    chains of them would grow exponentially.
-    """
+    """The larger or smaller operand; NaN wins, so that poisoned memory cannot hide in a maximum."""
     if is_float(dtype):
-        name = {"max": "llvm.maximum", "min": "llvm.minimum"}[op]
+        name = "llvm.maximum" if op == "max" else "llvm.minimum"
     else:
         name = f"llvm.{'u' if dtype.startswith('u') else 's'}{op}"
     return tirx.call_llvm_pure_intrin(prim(dtype), name, left, right)
@@ -144,11 +138,11 @@ def _floored(left: Node, right: Node, dtype: str) -> tuple[Node, Node]:
     """Quotient and remainder of floor division, without the traps of the hardware's."""
     zero, one = integer(dtype, 0), integer(dtype, 1)
     if isinstance(right, tirx.IntImm) and int(right.value) > 0:
-        quotient, remainder = tirx.Div(left, right), tirx.Mod(left, right)
-        below = tirx.LT(remainder, zero)
+        remainder = tirx.Mod(left, right)
+        below = tirx.Cast(dtype, tirx.LT(remainder, zero))
         return (
-            tirx.Select(below, tirx.Sub(quotient, one), quotient),
-            tirx.Select(below, tirx.Add(remainder, right), remainder),
+            tirx.Sub(tirx.Div(left, right), below),
+            tirx.Add(remainder, tirx.Mul(below, right)),
         )
     by_zero = tirx.EQ(right, zero)
     if dtype.startswith("u"):
@@ -173,35 +167,18 @@ def _floored(left: Node, right: Node, dtype: str) -> tuple[Node, Node]:
 
 def _wrap(op: str, left: Node, right: Node, dtype: str) -> Node:
     """Two's complement ``+ - *`` that cannot overflow in any type it passes through."""
-    if dtype in ("int64", "uint64"):
+    if dtype == "int64":
         return _wrap_64(op, left, right)
     wide = _PLAIN[op](tirx.Cast("int64", left), tirx.Cast("int64", right))
     return tirx.Cast(dtype, wide)
 
 
 def _wrap_64(op: str, left: Node, right: Node) -> Node:
-    """Two's complement ``+ - *`` on int64, by 32-bit halves in uint64."""
-    a, b = _halves(left), _halves(right)
-    word = integer("uint64", 32)
-    if op == "*":
-        low = tirx.Mul(a[0], b[0])
-        crossed = tirx.Add(_low(tirx.Mul(a[0], b[1])), _low(tirx.Mul(a[1], b[0])))
-        high = tirx.Add(tirx.shift_right(low, word), crossed)
+    """Two's complement ``+ - *`` on int64: reductions of vectors carry no promise to LLVM."""
+    if op == "-":  # a - b = a + ~b + 1
+        operands = [left, tirx.bitwise_not(right), integer("int64", 1), integer("int64", 0)]
     else:
-        if op == "-":  # a - b = a + ~b + 1
-            b = tuple(tirx.bitwise_xor(half, integer("uint64", _LOW_32)) for half in b)
-        low = tirx.Add(tirx.Add(a[0], b[0]), integer("uint64", 1 if op == "-" else 0))
-        high = tirx.Add(tirx.Add(a[1], b[1]), tirx.shift_right(low, word))
-    joined = tirx.bitwise_or(tirx.shift_left(_low(high), word), _low(low))
-    return tirx.Cast("int64", joined)
-
-
-def _halves(value: Node) -> tuple[Node, ...]:
-    """Low and high 32 bits of an int64, each as a uint64."""
-    bits = tirx.Cast("uint64", value)
-    return _low(bits), tirx.shift_right(bits, integer("uint64", 32))
-
-
-def _low(value: Node) -> Node:
-    """The low 32 bits of a uint64."""
-    return tirx.bitwise_and(value, integer("uint64", _LOW_32))
+        operands = [left, right]
+    lanes = [integer("int32", lane) for lane in range(len(operands))]
+    name = "llvm.vector.reduce.mul" if op == "*" else "llvm.vector.reduce.add"
+    return tirx.call_llvm_pure_intrin(prim("int64"), name, tirx.Shuffle(operands, lanes))

@@ -82,26 +82,17 @@ def convert(value: Node, source: str, target: str) -> Node:
     if target == "bool":
         return truth(source, value)
     if is_float(source) and not is_float(target):
-        return _truncate(value, source, target)
+        return _truncate(value, target)
     return tirx.Cast(target, value)
 
 
-def _truncate(value: Node, source: str, target: str) -> Node:
-    """A float as an integer, toward zero; 0 for NaN and for what does not fit.
+def _truncate(value: Node, target: str) -> Node:
+    """A float as an integer, toward zero; the nearest end for what does not fit, 0 for NaN.
 
     The plain conversion is undefined there, so that a compiler may do anything with it.
     """
-    double = value if source == "float64" else tirx.Cast("float64", value)
-    span = np.iinfo(target)
-    # The first values that do not fit are exact doubles, or (below int64) rounded to the lowest.
-    too_low = tirx.LE if span.bits < 64 else tirx.LT
-    lowest = float(span.min) - 1.0
-    fits = tirx.And(
-        tirx.Not(too_low(double, real("float64", lowest))),
-        tirx.LT(double, real("float64", float(span.max) + 1.0)),
-    )
-    whole = tirx.Cast(target, tirx.Cast("int64", double))
-    return tirx.Select(fits, whole, integer(target, 0))
+    name = "llvm.fptoui.sat" if target.startswith("u") else "llvm.fptosi.sat"
+    return tirx.call_llvm_pure_intrin(prim(target), name, value)
 
 
 def _to_bf16(value: Node, source: str) -> Node:

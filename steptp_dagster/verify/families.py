@@ -40,7 +40,7 @@ class Family:
     """One family.
 
     ``infinite`` ones put ``-inf`` into inputs; ``only_finiteness`` ones are too small for errors
-    to mean anything; ``degenerate`` ones may cancel to nothing but rounding (``original``).
+    to mean anything; ``discrete`` ones draw from few values, which a program may compare with.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Family:
     adversarial: bool = False
     infinite: bool = False
     only_finiteness: bool = False
-    degenerate: bool = False
+    discrete: bool = False
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
@@ -158,14 +158,14 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("normal-again", _normal),
     Family("wide", _scaled(10.0)),
     Family("uniform", _uniform),
-    Family("small-integers", _small_integers),
-    Family("constant", _constant, degenerate=True),
+    Family("small-integers", _small_integers, discrete=True),
+    Family("constant", _constant),
     Family("negative", _negative),
     Family("ramp", _ramp),
     Family("sparse", _sparse),
     Family("offset", _offset(100.0)),
-    Family("ties", _ties),
-    Family("one-hot", _one_hot),
+    Family("ties", _ties, discrete=True),
+    Family("one-hot", _one_hot, discrete=True),
     Family("peak-first", _peak(0)),
     Family("peak-last", _peak(-1)),
     Family("large", _scaled(300.0), adversarial=True),
@@ -191,7 +191,7 @@ def thresholds_family(thresholds: Sequence[float]) -> Family:
     def pattern(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
         return rng.choice(points, shape)
 
-    return Family("thresholds", pattern)
+    return Family("thresholds", pattern, discrete=True)
 
 
 def inputs(

@@ -42,7 +42,8 @@ class Case:
     """One variant of a family: inputs, and the original's outputs in both precisions by name.
 
     ``noise``: the outputs are what is left of rounding errors after everything cancelled, such as
-    ``x - mean(x)`` of constant data; two programs that compute the same function differ there.
+    ``x - mean(x)`` of constant data or the divergence of two equal distributions; two programs
+    that compute the same function differ there.
     ``errors``: by float output, the original's largest error in epsilons over a few draws, since
     the error of one draw may be small by luck (a single rounding that happened to be exact).
     """
@@ -146,15 +147,15 @@ def _cases(
         if share < 1.0:
             results = working.run(data)
             errors = _errors(signed, reference, results)
-            noise = family.degenerate and _is_noise(signed, double, data, reference)
+            amplified = _amplifies(signed, family, double, data, reference)
             for draw in range(1, _DRAWS if not family.only_finiteness else 1):
                 more = inputs(signed.signature, family, seed, domain, draw)
                 exact = double.run(more)
                 other = _errors(signed, exact, working.run(more))
                 errors = {name: max(e, other[name]) for name, e in errors.items()}
-                if family.degenerate:
-                    noise = noise or _is_noise(signed, double, more, exact)
-            noise = noise or (family.degenerate and _useless(signed, errors))
+                amplified = amplified or _amplifies(signed, family, double, more, exact)
+            # Discrete data changes sides of a comparison when it is scaled, which is no noise.
+            noise = amplified and (not family.discrete or _useless(signed, errors))
             found.append(Case(family, domain, data, reference, results, errors, noise))
         if share == 0.0 or family.infinite:
             break
@@ -180,10 +181,16 @@ def _useless(signed: SignedProgram, errors: dict[str, float]) -> bool:
     return any(e * EPSILON[by_name[name].dtype] > USELESS for name, e in errors.items())
 
 
-def _is_noise(
-    signed: SignedProgram, double: Kernel, data: dict[str, Array], reference: dict[str, Array]
+def _amplifies(
+    signed: SignedProgram,
+    family: Family,
+    double: Kernel,
+    data: dict[str, Array],
+    reference: dict[str, Array],
 ) -> bool:
     """Whether scaling all data by hardly more than 1 changes a float output beyond recognition."""
+    if family.adversarial:
+        return False
     scaled = dict(data)
     for variable in signed.signature.sources:
         if variable.role != "const" and is_float(variable.dtype) and variable.low is None:

@@ -110,7 +110,7 @@ def test_bfloat16_reads_exactly() -> None:
 
 
 @pytest.mark.parametrize("target", ["i8", "u8", "i32", "i64"])
-def test_floats_truncate_and_what_does_not_fit_is_zero(target: str) -> None:
+def test_floats_truncate_and_what_does_not_fit_saturates(target: str) -> None:
     info = np.iinfo(NUMPY[target])
     ends = [float(info.max), float(info.min), float(info.max) + 1.0, float(info.min) - 0.5]
     ordinary = [1.9, -1.9, 0.5, -0.5, 300.7, 1e30, -1e30, np.nan, np.inf, -np.inf]
@@ -118,8 +118,8 @@ def test_floats_truncate_and_what_does_not_fit_is_zero(target: str) -> None:
     found = evaluate("A", target, A=("f64", values))
     wanted = []
     for value in values:
-        whole = int(value) if math.isfinite(value) else 0
-        wanted.append(whole if info.min <= whole <= info.max else 0)
+        whole = 0 if np.isnan(value) else max(min(value, 2.0**80), -(2.0**80))
+        wanted.append(max(min(int(whole), int(info.max)), int(info.min)))
     assert found.tolist() == wanted
 
 
@@ -198,3 +198,15 @@ def test_literals_beyond_a_type_become_infinite() -> None:
     values = np.array([1.0], np.float32)
     assert evaluate("A*1e39", "f32", A=("f32", values))[0] == np.inf
     assert evaluate("-A*inf", "f32", A=("f32", values))[0] == -np.inf
+
+
+def test_deep_expressions_stay_linear() -> None:
+    deep = "A"
+    for level in range(60):
+        deep = f"max(min({deep},{level}),A-{level})" if level % 2 else f"({deep}+A-1)"
+    ints = np.array([3, -2], np.int64)
+    assert evaluate(deep, "i64", A=("i64", ints)).shape == (2,)
+    floats = np.array([3.0, -2.0], np.float32)
+    assert evaluate(deep, "f32", A=("f32", floats)).tolist() == [
+        float(v) for v in evaluate(deep, "i64", A=("i64", ints))
+    ]
