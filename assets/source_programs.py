@@ -26,10 +26,9 @@ def source_programs(
     from steptp_dagster.dataset.stages.sources import update_sources
 
     origin, progress = build.origin(context, "sources"), build.progress(context)
-    with build.workers() as workers:
-        return by_program(
-            context,
-            store.files,
-            SOURCE_PROGRAMS,
-            lambda p: update_sources(store.files, p, build.profile, workers, origin, progress),
-        )
+    return by_program(
+        context,
+        store.files,
+        SOURCE_PROGRAMS,
+        lambda p: update_sources(store.files, p, build.profile, origin, progress),
+    )

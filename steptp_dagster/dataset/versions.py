@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 #: Stage -> installed packages whose release takes part in its rows.
 PACKAGES: dict[str, tuple[str, ...]] = {
-    "sources": ("torch",),
+    "sources": (),
     "leir": ("torch", "numpy"),
     "steps": (),
     "verdicts": ("apache-tvm", "numpy"),

@@ -166,7 +166,11 @@ class Source:
             torch.manual_seed(seed)
             module: nn.Module = make(**{a: shape[a] for a in self.arguments})
         module = module.to(_torch_dtype(dtype)).eval()
-        return Built(module, tuple(_described(i, shape, dtype) for i in self.inputs), dtype)
+        return Built(module, self.describe(shape, dtype), dtype)
+
+    def describe(self, shape: Shape, dtype: str = "f32") -> tuple[InputSpec, ...]:
+        """The inputs at one shape, in one precision; without torch."""
+        return tuple(_described(i, shape, dtype) for i in self.inputs)
 
     @cached_property
     def code(self) -> str:

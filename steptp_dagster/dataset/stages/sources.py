@@ -2,13 +2,12 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import canonical_json, digest, rank, source_id
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
-from steptp_dagster.dataset.parallel import Workers
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
@@ -50,17 +49,12 @@ def samples(program: str, profile: Profile) -> list[Sample]:
 
 
 def update_sources(
-    store: Store,
-    program: str,
-    profile: Profile,
-    workers: Workers,
-    origin: Origin,
-    progress: Progress[Made],
+    store: Store, program: str, profile: Profile, origin: Origin, progress: Progress[Made]
 ) -> Report:
     """Bring the source programs of one workload up to date."""
 
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
-        made = workers.map(work, missing)
+        made = (timed(unit, partial(_rows, unit.payload)) for unit in missing)
         return progress(f"sources of {program}", len(missing), made)
 
     wanted = [
@@ -73,19 +67,9 @@ def update_sources(
     return update(store, STAGE, program, wanted, compute, origin=origin)
 
 
-def work(unit: Unit) -> Made:
-    """Describe one sample; runs in a worker process."""
-    return timed(unit, partial(_rows, unit.payload))
-
-
 def _rows(sample: Sample) -> dict[str, list[Row]]:
     source = source_of(sample.program)
-    built = source.build(sample.shape, sample.dtype, sample.seed)
-    inputs = [
-        {"name": i.name, "shape": list(i.shape), "dtype": i.dtype, "low": i.low, "high": i.high}
-        for i in built.inputs
-    ]
-    params = {name: list(p.shape) for name, p in built.module.named_parameters()}
+    inputs = [asdict(i) for i in source.describe(sample.shape, sample.dtype)]
     arguments = {name: sample.shape[name] for name in source.arguments}
     row: Row = {
         "source_id": source_id(
@@ -97,7 +81,7 @@ def _rows(sample: Sample) -> dict[str, list[Row]]:
         "code": source.code,
         "code_hash": source.code_hash,
         "inputs": canonical_json(inputs),
-        "params": canonical_json({"arguments": arguments, "parameters": params}),
+        "params": canonical_json(arguments),
         "dtype": sample.dtype,
         "shapes": canonical_json(dict(sample.shape)),
         "seed": sample.seed,
