@@ -104,6 +104,11 @@ def _solve(
             return _solve(form.right, affine_sum(value, -k.value), inner, outer, found)
         case Binary(op="*", left=Int() as k, right=multiple) if not isinstance(multiple, Int):
             return _solve(Binary("*", multiple, k), value, inner, outer, found)
+        case Binary(op="+", left=Binary(op="*", left=Int() as k, right=high), right=low) if (
+            not isinstance(high, Int)
+        ):
+            swapped = Binary("+", Binary("*", high, k), low)
+            return _solve(swapped, value, inner, outer, found)
         case Binary(op="+", left=low, right=Binary(op="*") as high) if not _is_multiple(low):
             return _solve(Binary("+", high, low), value, inner, outer, found)
         case Binary(op="*", right=Int() as k) if k.value > 0:

@@ -115,6 +115,15 @@ class OperatorFusion(Strategy):
                 f"thread axes {list(thread_axes(first))} and {list(thread_axes(second))}",
             )
             return
+        private = private_intermediates(program, path)
+        passed = [name for name in flow(first, second) if name in read(second)]
+        if passed and not private:
+            yield Refusal(
+                self.name,
+                path,
+                "intermediate-used-elsewhere",
+                f"{', '.join(passed)} cannot move: known variables, or used by other nests too",
+            )
         for depth in range(deepest, 0, -1):
             answer = can_fuse(program, path, follower(path), depth)
             if answer is not Answer.NONE:
@@ -126,7 +135,6 @@ class OperatorFusion(Strategy):
                     " nest on a later one of the first",
                 )
                 continue
-            private = private_intermediates(program, path)
             for handling in HANDLINGS if private else HANDLINGS[:1]:
                 site = Site.of(self.name, path, depth=depth, intermediate=handling)
                 after = _rewritten(program, site)
