@@ -105,6 +105,10 @@ class LoopSplit(Strategy):
         factors = [(f, "exact") for f in exact_factors(loop.extent)]
         if loop.kind != "V":
             factors += [(f, "guard") for f in tail_factors(loop.extent)]
+        elif tail_factors(loop.extent):
+            yield self._refuse(
+                path, "tail-uncovered", f"the lanes of loop {loop.index} cannot be guarded apart"
+            )
         if not factors:
             yield self._refuse(
                 path,
