@@ -61,6 +61,8 @@ class Form:
 
 
 ZERO: Final = Form(0)
+#: Larger forms are replaced by opaque values. (Tables of tables can double a form at each step.)
+MAX_LEAVES: Final = 64
 
 
 def atom_key(atom: Atom) -> str:
@@ -268,6 +270,16 @@ def leaves(form: Form) -> Iterator[str | Opaque]:
             yield from leaves(atom.inner)
         else:
             yield atom
+
+
+def is_large(form: Form) -> bool:
+    """Whether a form has more than ``MAX_LEAVES`` leaves; such forms are not worth keeping."""
+    count = 0
+    for _ in leaves(form):
+        count += 1
+        if count > MAX_LEAVES:
+            return True
+    return False
 
 
 def names_in(form: Form) -> frozenset[str]:

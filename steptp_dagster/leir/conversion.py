@@ -17,6 +17,7 @@ from steptp_dagster.leir.affine import (
     add,
     floor_div,
     index,
+    is_large,
     modulo,
     scale,
 )
@@ -92,9 +93,11 @@ class Converter:
         """The form itself where it cannot leave its type, else an opaque value."""
         low, high = self.bounds.interval(form)
         lowest, highest = integer_range(dtype or _I64)
-        if lowest <= low and high <= highest:
-            return form, dtype
-        return self._opaque(expr, (lowest, highest)), dtype
+        if not (lowest <= low and high <= highest):
+            return self._opaque(expr, (lowest, highest)), dtype
+        if len(form.terms) > 1 and is_large(form):
+            return self._opaque(expr, (low, high)), dtype
+        return form, dtype
 
     def _typed(self, expr: Expr) -> Typed | None:
         match expr:
@@ -115,11 +118,11 @@ class Converter:
         return None
 
     def _operands(self, expr: Binary | Call) -> tuple[Form, Form, DType | None] | None:
-        parts = (expr.left, expr.right) if isinstance(expr, Binary) else expr.arguments
-        typed = [self._typed(p) for p in parts]
-        if len(typed) != 2 or typed[0] is None or typed[1] is None:
+        first, second = (expr.left, expr.right) if isinstance(expr, Binary) else expr.arguments[-2:]
+        one, other = self._typed(first), self._typed(second)
+        if one is None or other is None:
             return None
-        (left, left_type), (right, right_type) = typed[0], typed[1]
+        (left, left_type), (right, right_type) = one, other
         dtype = widest(left_type, right_type)
         lowest, highest = integer_range(dtype or _I64)
         for form in (left, right):
@@ -170,8 +173,7 @@ class Converter:
             pick = max if expr.function == "max" else min
             return self._opaque(expr, (pick(a, c), pick(b, d))), operands[2]
         if expr.function == "if_then_else":
-            branches = Call("max", expr.arguments[1:])
-            operands = self._operands(branches)
+            operands = self._operands(expr)  # the two branches
             if operands is None:
                 return None
             (a, b), (c, d) = (self.bounds.interval(f) for f in operands[:2])
@@ -230,12 +232,13 @@ class Converter:
         if isinstance(expr, Unary):
             return [(when, Unary("-", e)) for when, e in self._cases(expr.operand)]
         if isinstance(expr, Binary):
-            return [
+            joined = [
                 (conjunction((when_left, when_right)), Binary(expr.op, a, b))
                 for (when_left, a), (when_right, b) in itertools.product(
                     self._cases(expr.left), self._cases(expr.right)
                 )
             ]
+            return joined if len(joined) <= _MAX_CASES else []
         return [(conjunction(()), expr)]
 
 

@@ -24,8 +24,9 @@ from steptp_dagster.leir.formulas import (
     forms_in,
 )
 
-#: isl operations that one query may take (a typical query takes a few hundred).
-MAX_OPERATIONS: Final = 2_000_000
+#: isl operations that one query may take: hard ones cost about 50 microseconds each, so a query
+#: ends within seconds; queries about real programs take a few hundred.
+MAX_OPERATIONS: Final = 100_000
 
 #: (index of the first use, index of the second use, relation), e.g. ("a", "a", "<").
 Relation = tuple[str, str, str]

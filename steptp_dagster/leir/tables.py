@@ -13,6 +13,7 @@ from steptp_dagster.leir.affine import (
     Form,
     Interval,
     Opaque,
+    is_large,
     is_opaque,
     names_in,
     substitute,
@@ -43,7 +44,9 @@ class Tables:
             forms = [converter.form(s) for s in access.subscripts]
             by = {n: f for n, f in zip(names, forms, strict=True) if f is not None}
             if len(by) == len(names):
-                return substitute(value, by, converter.bounds)
+                form = substitute(value, by, converter.bounds)
+                if not is_large(form):
+                    return form
         return Form(0, ((Opaque(repr(access), *self.interval(access.name, access.dtype)), 1),))
 
     def interval(self, name: str, dtype: str) -> Interval:

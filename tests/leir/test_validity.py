@@ -2,6 +2,7 @@
 
 import pytest
 
+from steptp_dagster.leir import sets
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check, is_valid
@@ -248,6 +249,38 @@ def test_a_table_that_is_not_written_everywhere_is_not_trusted() -> None:
     header = "input A f32[400]; output D f32[200]"
     short = "L^100_a[Q_{a}=a;];L^200_a[D_{a}=A_{Q_{a}};];"
     assert "out-of-bounds" in kinds(header, short, "Q i64 g")
+
+
+def test_a_query_over_the_operation_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    header, short, temps = REAL["reshape of a product"]
+    monkeypatch.setattr(sets, "MAX_OPERATIONS", 10)
+    assert kinds(header, short, temps) == ["undecided"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "A_{a" + "+0" * 195 + "}",
+        "A_{a}" + "+A_{a}" * 190,
+        "if_then_else(a<4" + "&a<4" * 190 + ",1,2)",
+        "if_then_else(min(a,1)" + "+min(a,2)" * 90 + "<500,A_{a},0)",
+        "if_then_else(a<3," * 90 + "1" + ",0)" * 90,
+        "exp(" * 95 + "A_{a}" + ")" * 95,
+    ],
+)
+def test_large_expressions_are_checked_without_trouble(value: str) -> None:
+    assert kinds("input A f32[4]; output D f32[4]", f"L^4_a[D_{{a}}={value};];") == []
+
+
+def test_tables_of_tables_do_not_grow_without_bound() -> None:
+    names = "CEFGHIJKMNORSWXYZ"
+    short, before = "L^64_a[Q_{a}=a//2+a%2;];", "Q"
+    for name in names:
+        short += f"L^64_a[{name}_{{a}}={before}_{{a}}//2+{before}_{{a}}%3;];"
+        before = name
+    short += f"L^4_a[D_{{a}}=A_{{{before}_{{a}}%4}};];"
+    temps = "; ".join(f"{name} i64 g" for name in "Q" + names)
+    assert kinds("input A f32[4]; output D f32[4]", short, temps) == []
 
 
 def test_is_valid_agrees() -> None:
