@@ -274,12 +274,7 @@ def leaves(form: Form) -> Iterator[str | Opaque]:
 
 def is_large(form: Form) -> bool:
     """Whether a form has more than ``MAX_LEAVES`` leaves; such forms are not worth keeping."""
-    count = 0
-    for _ in leaves(form):
-        count += 1
-        if count > MAX_LEAVES:
-            return True
-    return False
+    return any(i >= MAX_LEAVES for i, _ in enumerate(leaves(form)))
 
 
 def names_in(form: Form) -> frozenset[str]:

@@ -232,7 +232,7 @@ class Converter:
         if isinstance(expr, Unary):
             return [(when, Unary("-", e)) for when, e in self._cases(expr.operand)]
         if isinstance(expr, Binary):
-            joined = [
+            joined: list[tuple[Formula, Expr]] = [
                 (conjunction((when_left, when_right)), Binary(expr.op, a, b))
                 for (when_left, a), (when_right, b) in itertools.product(
                     self._cases(expr.left), self._cases(expr.right)
