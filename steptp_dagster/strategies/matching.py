@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from steptp_dagster.leir.affine import Form, is_opaque, names_in
 from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr, Index, Loop, Unary
-from steptp_dagster.leir.walk import children
+from steptp_dagster.leir.walk import accesses_in, children
 
 #: Index of the other expression -> index of the pattern; one to one.
 Renaming = Mapping[str, str]
@@ -36,6 +36,29 @@ def _bind(pattern: str, other: str, known: Renaming) -> Renaming | None:
     if pattern in known.values():
         return None
     return {**known, other: pattern}
+
+
+def instantiate(pattern: Expr, other: Expr, known: Mapping[str, Expr]) -> Mapping[str, Expr] | None:
+    """Expressions for the pattern's indices under which it is ``other``, or None.
+
+    They extend ``known`` and read no tensors. Unlike a renaming, several indices may stand for
+    one, as after a loop was split.
+    """
+    if isinstance(pattern, Index):
+        if pattern.name in known:
+            return known if known[pattern.name] == other else None
+        return None if any(True for _ in accesses_in(other)) else {**known, pattern.name: other}
+    if type(pattern) is not type(other) or not _same_head(pattern, other):
+        return None
+    below, beside = children(pattern), children(other)
+    if len(below) != len(beside):
+        return None
+    found: Mapping[str, Expr] | None = known
+    for a, b in zip(below, beside, strict=True):
+        if found is None:
+            return None
+        found = instantiate(a, b, found)
+    return found
 
 
 def _same_head(a: Expr, b: Expr) -> bool:

@@ -32,8 +32,7 @@ class Rows:
     ``maximum`` and ``total`` are the targets, ``score`` the operand and ``guard`` the condition on
     which a row is there, all in the indices of the maximum's loops; ``renaming`` maps the sum's
     indices to those. ``reduction`` is the loop over a row, ``inits`` the equations that start the
-    two explicitly. ``uses`` are the normalising equations with the renaming that shows it,
-    ``kinds`` what each is.
+    two explicitly. ``uses`` are the normalising equations, ``kinds`` what each is.
     """
 
     max_path: Path
@@ -45,7 +44,7 @@ class Rows:
     reduction: LoopRef
     renaming: tuple[tuple[str, str], ...]
     inits: tuple[Path, ...]
-    uses: tuple[tuple[Path, tuple[tuple[str, str], ...]], ...]
+    uses: tuple[Path, ...]
     kinds: tuple[str, ...]
 
 
@@ -277,8 +276,8 @@ class _Finder:
 
     def _normalisations(
         self, first: Statement, second: Statement, score: Expr, maximum: Access, total: Access
-    ) -> tuple[tuple[tuple[Path, tuple[tuple[str, str], ...]], ...], tuple[str, ...]]:
-        uses: list[tuple[Path, tuple[tuple[str, str], ...]]] = []
+    ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+        uses: list[Path] = []
         kinds: list[str] = []
         for statement in self.accesses.statements:
             if statement.order > second.order:
@@ -286,7 +285,7 @@ class _Finder:
                 value = statement.equation.value
                 found = normalisation(value, score, maximum, total, shared)
                 if found is not None:
-                    uses.append((statement.path, tuple(sorted(found.renaming.items()))))
+                    uses.append(statement.path)
                     kinds.append(found.name)
         if not uses:
             raise _Reject(

@@ -10,7 +10,7 @@ in which a term counts as 0 while its score, or the old maximum, is -inf: otherw
 starts with -inf would take the difference of two infinities.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from steptp_dagster.leir.ast import (
@@ -27,7 +27,7 @@ from steptp_dagster.leir.ast import (
     Unary,
 )
 from steptp_dagster.leir.walk import iter_expr
-from steptp_dagster.strategies.matching import Renaming, unify
+from steptp_dagster.strategies.matching import instantiate
 
 MINUS_INF = Unary("-", Inf())
 ZERO = Int(0)
@@ -55,30 +55,26 @@ def is_zero(expr: Expr) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """A use of a row's maximum and sum: softmax, log-softmax or logsumexp.
-
-    ``renaming`` maps the indices of the use to those of the maximum.
-    """
+    """A use of a row's maximum and sum: softmax, log_softmax or logsumexp."""
 
     name: str
     expr: Expr
-    renaming: Renaming
 
 
 def normalisation(
-    value: Expr, score: Expr, maximum: Access, total: Access, shared: Renaming
+    value: Expr, score: Expr, maximum: Access, total: Access, shared: Iterable[str]
 ) -> Normalisation | None:
     """The first sub-expression that normalises these scores, pre-order, or None.
 
-    ``score``, ``maximum`` and ``total`` are given in the indices of the maximum; ``shared`` maps
-    the indices of loops that both places stand under.
+    ``score``, ``maximum`` and ``total`` are given in the indices of the maximum; ``shared`` names
+    the loops that both places stand under.
     """
     templates = tuple(_templates(score, maximum, total))
+    known = {index: Index(index) for index in shared}
     for expr in iter_expr(value):
         for name, template in templates:
-            renaming = unify(template, expr, shared)
-            if renaming is not None:
-                return Normalisation(name, expr, renaming)
+            if instantiate(template, expr, known) is not None:
+                return Normalisation(name, expr)
     return None
 
 

@@ -7,7 +7,7 @@ from steptp_dagster.leir.ast import Equation, Expr, Loop, Nest
 from steptp_dagster.leir.parser import parse
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.strategies.forms import split, to_expr
-from steptp_dagster.strategies.matching import distinguishes, same_domain, unify
+from steptp_dagster.strategies.matching import distinguishes, instantiate, same_domain, unify
 
 LOOPS = "L^{9}_{a=0}L^{9}_{c=0}L^{9}_{d=0}L^{9}_{f=0}"
 
@@ -47,6 +47,26 @@ def test_unify_respects_what_is_known() -> None:
     assert unify(_expr("a+c"), _expr("d+f"), {"d": "a"}) == {"d": "a", "f": "c"}
     assert unify(_expr("a+c"), _expr("d+f"), {"d": "c"}) is None
     assert unify(_expr("a+c"), _expr("d+f"), {"a": "a"}) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "found"),
+    [
+        ("A^{f32,g}_{a,c}", "A^{f32,g}_{d*4+f,c}", {"a": "d*4+f", "c": "c"}),
+        ("A^{f32,g}_{a,a}", "A^{f32,g}_{d,d}", {"a": "d"}),
+        ("A^{f32,g}_{a,a}", "A^{f32,g}_{d,f}", None),
+        ("A^{f32,g}_{a,c}", "A^{f32,g}_{d,d}", {"a": "d", "c": "d"}),
+        ("A^{f32,g}_{a}", "A^{f32,g}_{C^{i64,g}_{d}}", None),
+        ("A^{f32,g}_{a}*2", "A^{f32,g}_{a}+2", None),
+    ],
+)
+def test_instantiate(pattern: str, other: str, found: dict[str, str] | None) -> None:
+    result = instantiate(_expr(pattern), _expr(other), {})
+    assert (None if result is None else {k: expr_text(v) for k, v in result.items()}) == found
+
+
+def test_instantiate_respects_what_is_known() -> None:
+    assert instantiate(_expr("a+c"), _expr("d+f"), {"a": _expr("f")}) is None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """online_softmax on hard rows: leading -inf, masks, large values; and after other strategies."""
 
+import random
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,7 +11,7 @@ from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.parser import parse
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
-from steptp_dagster.strategies.registry import strategy
+from steptp_dagster.strategies.registry import strategies, strategy
 from steptp_dagster.strategies.step import Step, take
 from tests.support.numerics import TOLERANCE, normalised_difference
 from tests.support.strategy_cases import all_cases
@@ -142,6 +144,45 @@ def test_matches_or_refuses_by_name_after_another_step(earlier: tuple[str, str])
         step = take(OnlineSoftmax(), first.after, site)
         assert isinstance(step, Step)
         _assert_same(step, _hard_rows(6, "f32"))
+
+
+def _chain(program: SignedProgram, seed: int) -> tuple[SignedProgram, list[str]]:
+    """The program after up to three random steps of any strategies but this one."""
+    rng = random.Random(seed)
+    taken: list[str] = []
+    others = [s for name, s in strategies().items() if name != OnlineSoftmax.name]
+    for _ in range(rng.randrange(1, 4)):
+        chosen = rng.choice(others)
+        sites = chosen.survey(program).sites
+        if sites:
+            site = rng.choice(sites)
+            step = take(chosen, program, site)
+            assert isinstance(step, Step), (taken, chosen.name, site.describe(), step)
+            taken.append(f"{chosen.name} {site.describe()}")
+            program = step.after
+    return program, taken
+
+
+def _offers_only_right_steps(seed: int) -> int:
+    score = ("{s}", "{s}*0.125", "if_then_else(a<=tx,{s},-inf)")[seed % 3]
+    norm = (SOFTMAX, LOG_SOFTMAX)[seed % 2]
+    program, taken = _chain(_program(5, "f32", norm, score), seed)
+    survey = OnlineSoftmax().survey(program)
+    for site in survey.sites:
+        step = take(OnlineSoftmax(), program, site)
+        assert isinstance(step, Step), (taken, step)
+        _assert_same(step, _hard_rows(5, "f32"))
+    assert {refusal.reason for refusal in survey.refusals} <= set(OnlineSoftmax.preconditions)
+    return len(survey.sites)
+
+
+def test_after_chains_of_other_steps() -> None:
+    assert sum(_offers_only_right_steps(seed) for seed in range(20)) > 4
+
+
+@pytest.mark.slow
+def test_after_many_chains_of_other_steps() -> None:
+    assert sum(_offers_only_right_steps(seed) for seed in range(20, 400)) > 100
 
 
 def test_steps_do_not_offer_themselves_again() -> None:

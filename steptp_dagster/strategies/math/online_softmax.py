@@ -216,8 +216,8 @@ def _preconditions(program: SignedProgram, rows: Rows, site: Site) -> tuple[Evid
         evidence(
             "no-normalisation",
             *(
-                before_fact("renamed_value", path, by, value=_value(program, path, by))
-                for path, by in rows.uses[:1]
+                before_fact("value_text", path, value=_value(program, path, ()))
+                for path in rows.uses[:1]
             ),
         ),
     ]
