@@ -22,9 +22,11 @@ from steptp_dagster.leir.ast import (
     AXES,
     BLOCK_AXES,
     Access,
+    Binary,
     Call,
     Equation,
     Expr,
+    Int,
     Loop,
     Nest,
 )
@@ -159,6 +161,8 @@ class Accesses:
         self.tables = Tables(signed)
         self.statements: list[Statement] = []
         self.uses: list[Use] = []
+        #: Divisors of integer divisions that are no literals, as uses whose only form they are.
+        self.divisors: list[Use] = []
         self._loops = 0
         self._touching: dict[Path, list[Use]] = {}
         #: The loops of each nest, by the nest's path.
@@ -282,8 +286,19 @@ class Accesses:
             self._reads(statement, yes, conjunction((when, formula)), role)
             self._reads(statement, no, conjunction((when, negation(formula))), role)
             return
+        elif isinstance(expr, Binary) and expr.op in ("//", "%"):
+            self._divides(statement, expr, when, role)
         for child in children(expr):
             self._reads(statement, child, when, role)
+
+    def _divides(self, statement: Statement, expr: Binary, when: Formula, role: Role) -> None:
+        if isinstance(expr.right, Int) and expr.right.value:
+            return
+        convert = statement.converter.form
+        divisor = convert(expr.right)
+        if divisor is not None and convert(expr.left) is not None and not is_opaque(divisor):
+            target = statement.equation.target
+            self.divisors.append(Use(statement, target, False, role, when, (divisor,), 0))
 
     def _use(
         self, statement: Statement, access: Access, when: Formula, role: Role, *, write: bool

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Use, common_loops
-from steptp_dagster.leir.affine import Form
+from steptp_dagster.leir.affine import Form, form_text
 from steptp_dagster.leir.conversion import integer_range
 from steptp_dagster.leir.dependence import Answer, free, same, touch
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.formulas import Zero, conjunction
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.regions import box_of, boxes_cover, region
 from steptp_dagster.leir.shapes import Shape
@@ -37,6 +38,8 @@ def check_elements(
         update = updates[statement.path]
         if update.kind == "update" and statement.equation.target.name not in broken | sources:
             yield from _start(accesses, update, accesses.by_statement[statement.path][0])
+    for divisor in accesses.divisors:
+        yield from _division(divisor)
     for variable in accesses.signed.signature.outputs:
         if variable.name not in broken:
             yield from _coverage(accesses, variable.name, variable.shape)
@@ -72,6 +75,27 @@ def _bounds(use: Use, shape: Shape) -> Iterator[Violation]:
                 f"values from {low} to {high}",
                 required,
             )
+
+
+def _division(divisor: Use) -> Iterator[Violation]:
+    """An integer division by an expression of indices that is 0 in some iteration."""
+    (form,) = divisor.forms
+    low, high = divisor.bounds.interval(form)
+    if divisor.bounds.empty or low > 0 or high < 0:
+        return
+    formula = conjunction((divisor.formula, Zero(form)))
+    zero = Use(divisor.statement, divisor.access, False, divisor.role, formula, (form,), 0)
+    happens = sets.happens(zero)
+    if happens is False:
+        return
+    yield Violation(
+        "undecided" if happens is None or divisor.on_data else "integer-division-by-zero",
+        f"an integer is divided by {form_text(form)}, which may be 0",
+        divisor.statement.path,
+        divisor.statement.equation.pos,
+        f"values from {low} to {high}",
+        "a divisor other than 0",
+    )
 
 
 def _unbounded(form: Form, low: int, high: int) -> bool:

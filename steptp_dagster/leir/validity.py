@@ -21,7 +21,8 @@ def check(signed: SignedProgram) -> tuple[Violation, ...]:
     (``typing``); ``axis-repeated``, ``parallel-nested``, ``parallel-in-vector``,
     ``vector-not-innermost``, ``vector-width``; ``thread-structure``, ``scope-lifetime``,
     ``scope-blocks``; ``out-of-bounds``, ``unwritten-read``, ``output-not-covered``,
-    ``mixed-first-touch``, ``partial-value``; ``loop-conflict``, ``cross-block``,
+    ``mixed-first-touch``, ``partial-value``, ``integer-division-by-zero`` (by an expression of
+    indices; values of tensors are the run's business); ``loop-conflict``, ``cross-block``,
     ``thread-communication``; ``undecided``.
 
     Never raises on a program that could be constructed.

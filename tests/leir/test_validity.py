@@ -283,6 +283,24 @@ def test_tables_of_tables_do_not_grow_without_bound() -> None:
     assert kinds("input A f32[4]; output D f32[4]", short, temps) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("6//a", ["integer-division-by-zero"]),
+        ("6%(a-2)", ["integer-division-by-zero"]),
+        ("6//(a+1)", []),
+        ("6//(a*2-3)", []),
+        ("if_then_else(a>0,6//a,0)", []),
+        ("if_then_else(a!=2,6%(a-2),0)", []),
+        ("6//0", ["integer-division-by-zero"]),
+        ("A_{a}//2.0", []),
+    ],
+)
+def test_integer_divisions_by_indices(value: str, expected: list[str]) -> None:
+    header = "input A f32[4]; output D f32[4]"
+    assert kinds(header, f"L^4_a[D_{{a}}={value};];") == expected
+
+
 def test_is_valid_agrees() -> None:
     assert is_valid(VALID[0].signed)
     assert not is_valid(INVALID[0].signed)
