@@ -181,7 +181,8 @@ def in_registers(
 
     ``path`` is the joined nest. A dimension goes where every access has the bare index of one
     and the same loop there; None unless that tells apart all iterations of the loops around and
-    at ``path``: then no iteration sees the element of another, so that one element will do.
+    at ``path``: then no iteration sees the element of another, so that one element will do. Loops
+    of kind ``P`` and ``V`` do not count: their iterations would share the element at one time.
 
     ``starts`` names the tensors that an update starts implicitly, with its operation: they are
     started by an equation in front of the body, now that iterations share the element; None
@@ -189,11 +190,12 @@ def in_registers(
     """
     loops = loops_around(program, path) + nest_at(program, path).loops
     several = {loop.index for loop in loops if loop.extent > 1}
+    serial = {loop.index for loop in loops if loop.kind not in ("P", "V")}
     dropped: dict[str, frozenset[int]] = {}
     inits: list[Equation] = []
     for name in names:
         accesses = [access for _, _, access in accesses_to(program, name)]
-        dims = _shared_dims(accesses, {loop.index for loop in loops})
+        dims = _shared_dims(accesses, serial)
         told_apart = {s.name for d in dims if isinstance(s := accesses[0].subscripts[d], Index)}
         if not dims or not several <= told_apart:
             return None

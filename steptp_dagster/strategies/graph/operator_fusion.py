@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from steptp_dagster.leir.ast import Nest, Program
-from steptp_dagster.leir.dependence import Answer, can_fuse
+from steptp_dagster.leir.ast import Loop, Nest, Program
+from steptp_dagster.leir.dependence import Answer, can_fuse, carried
 from steptp_dagster.leir.printer import loops_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import classify
@@ -40,6 +40,10 @@ from steptp_dagster.strategies.rewrite import (
 
 #: What becomes of the intermediates that only the fused nest uses.
 HANDLINGS: Final = ("g", "l", "register")
+
+
+#: Kinds of loops whose iterations run at the same time.
+PARALLEL: Final = ("P", "V", "B")
 
 
 class OperatorFusion(Strategy):
@@ -79,6 +83,7 @@ class OperatorFusion(Strategy):
         "headers-differ",
         "thread-axes-differ",
         "dependence-reversed",
+        "parallel-loop-carries",
         "intermediate-used-elsewhere",
     )
 
@@ -133,6 +138,15 @@ class OperatorFusion(Strategy):
                     "dependence-reversed",
                     f"sharing {depth} loops: {answer.name.lower()} of an instance of the second"
                     " nest on a later one of the first",
+                )
+                continue
+            carrying = _carrying(program, path, depth)
+            if carrying:
+                yield Refusal(
+                    self.name,
+                    path,
+                    "parallel-loop-carries",
+                    f"sharing {depth} loops: iterations of {carrying[0]} would exchange values",
                 )
                 continue
             for handling in HANDLINGS if private else HANDLINGS[:1]:
@@ -194,6 +208,14 @@ class OperatorFusion(Strategy):
                 before_fact("writes", path, value=written(first_nest)),
                 before_fact("writes", second, value=written(second_nest)),
                 *flows,
+            ),
+            "parallel-loop-carries": tuple(
+                fact
+                for loop in after_loops
+                for fact in (
+                    before_fact("loop_kind", path, loop.index, value=loop.kind),
+                    *_carries_nothing(after, path, loop),
+                )
             ),
             "intermediate-used-elsewhere": tuple(
                 fact for tensor in moved for fact in _privacy(before, tensor)
@@ -269,3 +291,22 @@ def _trips(program: Program, path: Path) -> int:
 def _siblings(program: Program, path: Path) -> int:
     above = path[:-1]
     return len(nest_at(program, above).body) if above else len(program.nests)
+
+
+def _carrying(program: SignedProgram, path: Path, depth: int) -> tuple[str, ...]:
+    """Shared parallel loops whose iterations would conflict in the joined nest."""
+    fused = SignedProgram(joined(program.program, path, depth), program.signature)
+    return tuple(
+        loop.index
+        for loop in nest_at(fused.program, path).loops
+        if loop.kind in PARALLEL and carried(fused, path, loop.index).answer is not Answer.NONE
+    )
+
+
+def _carries_nothing(after: SignedProgram, path: Path, loop: Loop) -> tuple[Fact, ...]:
+    """For a parallel loop: that no iteration touches what another writes, reductions aside."""
+    if loop.kind not in PARALLEL:
+        return ()
+    found = carried(after, path, loop.index)
+    value = "none" if found.reduction is Answer.NONE else "reduction"
+    return (after_fact("depends", path, loop.index, value=value),)
