@@ -27,9 +27,10 @@ from steptp_dagster.verify.families import (
 from steptp_dagster.verify.margins import margins
 
 _KEPT: Final = 4
-#: A relative change of 2^-40 of the data that changes results by more than this is amplified
-#: a million times: the results are noise.
-_AMPLIFIED: Final = 1e-6
+#: Scaling all data by one plus this moves smooth results by hardly more, so that a change above
+#: ``_ROUNDING`` is rounding of the binary64 evaluation itself, too near to T1's bound (1e-11).
+_NUDGE: Final = 2.0**-48
+_ROUNDING: Final = 2.5e-12
 #: Data sets of a family that the original's own error is measured on.
 _DRAWS: Final = 4
 #: A normalised error above this leaves no correct digit worth comparing.
@@ -147,15 +148,15 @@ def _cases(
         if share < 1.0:
             results = working.run(data)
             errors = _errors(signed, reference, results)
-            amplified = _amplifies(signed, family, double, data, reference)
+            noisy = _rounds_visibly(signed, family, double, data, reference)
             for draw in range(1, _DRAWS if not family.only_finiteness else 1):
                 more = inputs(signed.signature, family, seed, domain, draw)
                 exact = double.run(more)
                 other = _errors(signed, exact, working.run(more))
                 errors = {name: max(e, other[name]) for name, e in errors.items()}
-                amplified = amplified or _amplifies(signed, family, double, more, exact)
+                noisy = noisy or _rounds_visibly(signed, family, double, more, exact)
             # Discrete data changes sides of a comparison when it is scaled, which is no noise.
-            noise = amplified and (not family.discrete or _useless(signed, errors))
+            noise = noisy and (not family.discrete or _useless(signed, errors))
             found.append(Case(family, domain, data, reference, results, errors, noise))
         if share == 0.0 or family.infinite:
             break
@@ -181,23 +182,23 @@ def _useless(signed: SignedProgram, errors: dict[str, float]) -> bool:
     return any(e * EPSILON[by_name[name].dtype] > USELESS for name, e in errors.items())
 
 
-def _amplifies(
+def _rounds_visibly(
     signed: SignedProgram,
     family: Family,
     double: Kernel,
     data: dict[str, Array],
     reference: dict[str, Array],
 ) -> bool:
-    """Whether scaling all data by hardly more than 1 changes a float output beyond recognition."""
+    """Whether rounding alone could make two evaluations in binary64 differ as T1 measures it."""
     if family.adversarial:
         return False
     scaled = dict(data)
     for variable in signed.signature.sources:
         if variable.role != "const" and is_float(variable.dtype) and variable.low is None:
-            scaled[variable.name] = data[variable.name].astype(np.float64) * (1.0 + 2.0**-40)
+            scaled[variable.name] = data[variable.name].astype(np.float64) * (1.0 + _NUDGE)
     changed = double.run(scaled)
     return any(
-        difference(reference[v.name], changed[v.name]) > _AMPLIFIED
+        difference(reference[v.name], changed[v.name]) > _ROUNDING
         for v in signed.signature.outputs
         if is_float(v.dtype)
     )
