@@ -35,7 +35,7 @@ def verify(
     2 a file cannot be read or parsed, the original is not valid, or wrong usage.
     """
     from steptp_dagster.verify.pool import Verifier
-    from steptp_dagster.verify.verdict import TARGETS
+    from steptp_dagster.verify.record import TARGETS
 
     if target not in TARGETS:
         raise Failure(f"there is no target {target!r}; one of {', '.join(TARGETS)}")

@@ -2,11 +2,14 @@
 
 from dataclasses import asdict, dataclass
 from math import isfinite, isnan
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from steptp_dagster.leir.violation import Violation
 
 Equality = Literal["exact", "reassociated", "rejected"]
+
+#: Where pairs can be executed.
+TARGETS: Final = ("llvm",)
 
 
 class InvalidOriginal(ValueError):

@@ -33,6 +33,7 @@ from steptp_dagster.verify.compare import (
 )
 from steptp_dagster.verify.original import Case, Original, evaluate, thresholds
 from steptp_dagster.verify.record import (
+    TARGETS,
     Equality,
     FamilyEvidence,
     InvalidOriginal,
@@ -49,9 +50,7 @@ ERROR_SLACK: Final = 16.0
 #: Fewer well-scaled families than this are no evidence.
 FEWEST_FAMILIES: Final = 10
 
-TARGETS: Final = ("llvm",)
-
-__all__ = ["FamilyEvidence", "InvalidOriginal", "Verdict", "rejection", "verify"]
+__all__ = ["TARGETS", "FamilyEvidence", "InvalidOriginal", "Verdict", "rejection", "verify"]
 
 
 def verify(
