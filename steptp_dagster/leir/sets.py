@@ -10,6 +10,7 @@ not depend on the clock. A query over the limit has no answer (None).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from threading import Lock
 from typing import Any, Final
 
 from steptp_dagster.leir.accesses import Use, common_loops
@@ -28,6 +29,8 @@ from steptp_dagster.leir.formulas import (
 #: ends within seconds; queries about real programs take a few hundred.
 MAX_OPERATIONS: Final = 100_000
 
+_LOCK: Final = Lock()
+
 #: (index of the first use, index of the second use, relation), e.g. ("a", "a", "<").
 Relation = tuple[str, str, str]
 
@@ -44,14 +47,15 @@ def _isl() -> tuple[Any, Any]:
 def _query(question: Callable[[Any, Any], Any]) -> Any:  # noqa: ANN401
     """Ask under the operation limit; None where isl gives up."""
     islpy, context = _isl()
-    context.set_max_operations(MAX_OPERATIONS)
-    context.reset_operations()
-    try:
-        return question(islpy, context)
-    except islpy.Error:
-        return None
-    finally:
-        context.set_max_operations(0)
+    with _LOCK:  # one context, which counts the operations of one query at a time
+        context.set_max_operations(MAX_OPERATIONS)
+        context.reset_operations()
+        try:
+            return question(islpy, context)
+        except islpy.Error:
+            return None
+        finally:
+            context.set_max_operations(0)
 
 
 class Point:
