@@ -45,7 +45,7 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(steptp, arguments, input=stdin)
 
 
-def data(result: Result) -> Any:  # noqa: ANN401 - whatever the JSON holds
+def data(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
