@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from math import copysign
 from typing import Final
 
 from steptp_dagster.leir.signature import SignedProgram
@@ -15,7 +16,20 @@ from steptp_dagster.lowering.precision import Precision, in_precision
 _OPTIMISE_FROM: Final = 200_000
 _CACHED: Final = 512
 
-_cache: OrderedDict[tuple[SignedProgram, Precision], Kernel] = OrderedDict()
+#: A program with the places of negative zeros in its constants, which ``==`` does not tell apart.
+Identity = tuple[SignedProgram, tuple[tuple[int, ...], ...]]
+
+_cache: OrderedDict[tuple[Identity, Precision], Kernel] = OrderedDict()
+
+
+def identity_of(signed: SignedProgram) -> Identity:
+    """A key that is equal exactly for programs that compute the same in every bit."""
+    zeros = tuple(
+        tuple(i for i, v in enumerate(variable.values) if v == 0 and copysign(1.0, v) < 0.0)
+        for variable in signed.signature.sources
+        if variable.values is not None
+    )
+    return signed, zeros
 
 
 def executed_equations(signed: SignedProgram) -> int:
@@ -37,10 +51,10 @@ def compile_programs(
     All new programs are compiled together, which is several times faster than one by one. Raises
     Unlowerable for a program outside what the lowering covers (``lowering.lower``).
     """
-    fresh: dict[tuple[SignedProgram, Precision], tuple[SignedProgram, Lowered]] = {}
-    found: dict[tuple[SignedProgram, Precision], Kernel] = {}
-    for program in programs:
-        key = (program, precision)
+    fresh: dict[tuple[Identity, Precision], tuple[SignedProgram, Lowered]] = {}
+    found: dict[tuple[Identity, Precision], Kernel] = {}
+    keys = [(identity_of(program), precision) for program in programs]
+    for program, key in zip(programs, keys, strict=True):
         if key in found or key in fresh:
             continue
         if key in _cache:
@@ -50,7 +64,7 @@ def compile_programs(
             as_run = in_precision(program, precision)
             fresh[key] = (as_run, lower(as_run))
     for level in (0, 1):
-        chosen = [k for k in fresh if _level(k[0]) == level]
+        chosen = [k for k in fresh if _level(k[0][0]) == level]
         names = {f"program{i}": k for i, k in enumerate(chosen)}
         compiled = compile_functions({n: fresh[k][1].function for n, k in names.items()}, level)
         for name, key in names.items():
@@ -59,7 +73,7 @@ def compile_programs(
             _cache[key] = found[key]
     while len(_cache) > _CACHED:
         _cache.popitem(last=False)
-    return [found[(program, precision)] for program in programs]
+    return [found[key] for key in keys]
 
 
 def run(

@@ -104,10 +104,16 @@ def _one_hot(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
     return hot.reshape(shape)
 
 
-def _peak(position: int) -> Pattern:
+def _near_ties(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
+    """Values that are equal but for little: comparisons with a tolerance go wrong here."""
+    little = np.array([-(2.0**-6), -(2.0**-8), 0.0, 0.0, 2.0**-8, 2.0**-6])
+    return rng.integers(-1, 2, shape) / 2.0 + rng.choice(little, shape)
+
+
+def _peak(position: int, height: float) -> Pattern:
     def pattern(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
         rows = rng.standard_normal(_rows(shape))
-        rows[:, position] = np.abs(rows[:, position]) + 8.0
+        rows[:, position] = np.abs(rows[:, position]) + height
         return rows.reshape(shape)
 
     return pattern
@@ -141,6 +147,14 @@ def _huge(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array
     return _HUGE[dtype] * rng.standard_normal(shape)
 
 
+def _huge_rows(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Rows of one sign: extremes that start from a number instead of an infinity go wrong."""
+    rows, length = _rows(shape)
+    signs = np.where(np.arange(rows) % 2 == 0, -1.0, 1.0)[:, None]
+    values = np.abs(rng.standard_normal((rows, length))) + _POSITIVE_FLOOR
+    return (_HUGE[dtype] * signs * values).reshape(shape)
+
+
 def _masked(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
     return np.where(rng.random(shape) < 0.3, -np.inf, rng.standard_normal(shape))
 
@@ -151,6 +165,14 @@ def _masked_first(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> A
     masked = rng.integers(0, length // 2 + 1, (rows, 1))
     values = rng.standard_normal((rows, length))
     return np.where(np.arange(length) < masked, -np.inf, values).reshape(shape)
+
+
+def _masked_rows(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
+    """Every other row is ``-inf`` throughout, the others but for their last element."""
+    rows, length = _rows(shape)
+    values = np.full((rows, length), -np.inf)
+    values[1::2, -1] = rng.standard_normal(rows // 2)
+    return values.reshape(shape)
 
 
 FAMILIES: Final[tuple[Family, ...]] = (
@@ -166,18 +188,24 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("offset", _offset(100.0)),
     Family("ties", _ties, discrete=True),
     Family("one-hot", _one_hot, discrete=True),
-    Family("peak-first", _peak(0)),
-    Family("peak-last", _peak(-1)),
+    Family("near-ties", _near_ties, discrete=True),
+    Family("peak-first", _peak(0, 8.0)),
+    Family("peak-last", _peak(-1, 8.0)),
     Family("large", _scaled(300.0), adversarial=True),
     Family("huge", _huge, adversarial=True),
     Family("very-negative", _offset(-200.0), adversarial=True),
     Family("far-offset", _offset(1000.0), adversarial=True),
+    Family("far-negative", _offset(-1000.0), adversarial=True),
+    Family("spike-first", _peak(0, 1000.0), adversarial=True),
+    Family("spike-last", _peak(-1, 1000.0), adversarial=True),
+    Family("huge-rows", _huge_rows, adversarial=True),
     Family("outlier", _outlier, adversarial=True),
     Family("row-levels", _row_levels, adversarial=True),
     Family("rising", _rising, adversarial=True),
     Family("tiny", _tiny, adversarial=True, only_finiteness=True),
     Family("masked", _masked, adversarial=True, infinite=True),
     Family("masked-first", _masked_first, adversarial=True, infinite=True),
+    Family("masked-rows", _masked_rows, adversarial=True, infinite=True),
 )
 
 
@@ -189,7 +217,8 @@ def thresholds_family(thresholds: Sequence[float]) -> Family:
     points = np.array(sorted({*literals, *between, *around}))
 
     def pattern(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
-        return rng.choice(points, shape)
+        # Every point occurs if there is room: one that is left out by chance proves nothing.
+        return rng.permutation(np.resize(rng.permutation(points), prod(shape))).reshape(shape)
 
     return Family("thresholds", pattern, discrete=True)
 

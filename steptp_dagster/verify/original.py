@@ -15,6 +15,7 @@ from steptp_dagster.leir.ast import Compare, Expr, Int, Real, Unary
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, equations, expressions, iter_expr
 from steptp_dagster.lowering import Kernel, compile_programs
+from steptp_dagster.lowering.build import Identity, identity_of
 from steptp_dagster.verify.compare import EPSILON, Array, difference, error, fits, is_float
 from steptp_dagster.verify.families import (
     DOMAINS,
@@ -35,7 +36,7 @@ _ROUNDING: Final = 2.5e-12
 _DRAWS: Final = 4
 #: A normalised error above this leaves no correct digit worth comparing.
 USELESS: Final = 0.25
-_kept: OrderedDict[tuple[SignedProgram, int, tuple[float, ...]], "Original"] = OrderedDict()
+_kept: OrderedDict[tuple[Identity, int, tuple[float, ...]], "Original"] = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def evaluate(signed: SignedProgram, seed: int, compared: tuple[float, ...] = ())
     The last few results are kept, since candidates of one original come one after the other.
     Raises what compiling and running raise (``lowering``).
     """
-    key = (signed, seed, compared)
+    key = (identity_of(signed), seed, compared)
     if key in _kept:
         _kept.move_to_end(key)
         return _kept[key]

@@ -71,3 +71,10 @@ def test_precision_changes_floats_only() -> None:
 
 def test_executed_equations_counts_instances() -> None:
     assert executed_equations(program("LAYERNORM")) == 3 * 40
+
+
+def test_constants_that_differ_in_the_sign_of_zero_are_told_apart() -> None:
+    text = "# const K f32[] = {}0.0\n# output D f32[1]\n"
+    text += "L^{{1}}_{{a=0}}[D^{{f32,g}}_{{a}}=1/K^{{f32,g}};];"
+    plus, minus = (read(text.format(sign)).signed for sign in ("", "-"))
+    assert [k.run({})["D"][0] for k in compile_programs([plus, minus])] == [np.inf, -np.inf]
