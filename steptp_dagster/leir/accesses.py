@@ -32,7 +32,6 @@ from steptp_dagster.leir.ast import (
 )
 from steptp_dagster.leir.conversion import Converter
 from steptp_dagster.leir.formulas import (
-    FALSE,
     TRUE,
     Formula,
     conjunction,
@@ -352,17 +351,3 @@ def _around_bound(
     for child in nest.body:
         if isinstance(child, Nest):
             yield from _around_bound(child, chain, counter)
-
-
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "Accesses",
-    "Chain",
-    "LoopRef",
-    "Role",
-    "Statement",
-    "Use",
-    "common_loops",
-    "private_coordinates",
-]
