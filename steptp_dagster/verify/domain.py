@@ -48,8 +48,9 @@ def without_overflow(results: dict[str, Array]) -> dict[str, Array]:
 
 
 def with_poles_marked(signed: SignedProgram) -> SignedProgram:
-    """The program with NaN in the place of ``x/0``, ``log(0)`` and ``0**x`` (where that may be a
-    pole), each still evaluated under the same conditions.
+    """The program with NaN in the place of ``x/0``, ``log(0)``, and ``0**x`` if x is no literal.
+
+    Nothing is evaluated that the program does not evaluate.
     """
     program = map_program(signed.program, lambda expr: map_expr(expr, _marked_pole))
     return SignedProgram(program, signed.signature)

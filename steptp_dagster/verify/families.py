@@ -107,7 +107,7 @@ def _one_hot(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
 def _near_ties(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
     """Values that are equal but for little: comparisons with a tolerance go wrong here."""
     little = np.array([-(2.0**-6), -(2.0**-8), 0.0, 0.0, 2.0**-8, 2.0**-6])
-    return rng.integers(-1, 2, shape) / 2.0 + rng.choice(little, shape)
+    return np.asarray(rng.integers(-1, 2, shape) / 2.0 + rng.choice(little, shape))
 
 
 def _peak(position: int, height: float) -> Pattern:

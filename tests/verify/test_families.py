@@ -84,6 +84,22 @@ def test_patterns_are_what_their_names_say() -> None:
     assert drawn("outlier").max() == 1000
 
 
+def test_adversarial_rows() -> None:
+    def drawn(name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        return inputs(SIGNATURE, BY_NAME[name], 0)["A"]
+
+    assert (drawn("far-negative") < -900).all()
+    for name, position in (("spike-first", 0), ("spike-last", 7)):
+        assert (drawn(name)[:, position] >= 1000).all()
+        assert (np.abs(np.delete(drawn(name), position, axis=1)) < 10).all()
+    assert [set(row) for row in np.sign(drawn("huge-rows")).tolist()] == [{-1.0}, {1.0}] * 3
+    assert np.isneginf(drawn("masked-rows")[::2]).all()
+    assert np.isneginf(drawn("masked-rows")[1::2, :-1]).all()
+    assert np.isfinite(drawn("masked-rows")[1::2, -1]).all()
+    gaps = np.unique(np.abs(np.diff(np.sort(drawn("near-ties").reshape(-1)))))
+    assert gaps[gaps > 0].min() <= 2.0**-6
+
+
 def test_integers_without_a_range_are_small_but_in_the_large_family() -> None:
     small = inputs(SIGNATURE, BY_NAME["normal"], 0)["F"]
     assert small.max() <= 8
@@ -95,3 +111,10 @@ def test_thresholds_are_hit_and_surrounded() -> None:
     values = set(np.unique(family.pattern(generator(0, "x"), (4000,), "f64")).tolist())
     assert {0.5, 0.500001, 0.25, 0.0, 1.0} <= values
     assert any(0.5 < v < 0.500001 for v in values)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_threshold_is_left_out_where_there_is_room(seed: int) -> None:
+    family = thresholds_family([7.03, 7.04])
+    values = family.pattern(generator(seed, "x"), (4, 6), "f64")
+    assert {7.03, 7.04, (7.03 + 7.04) / 2.0} <= set(values.reshape(-1).tolist())

@@ -76,6 +76,51 @@ def test_the_originals_domain_is_respected() -> None:
     assert judge("sqrt(A)", "sqrt(A)+0.0001").reason == reasons.MATHEMATICS
 
 
+THREE = "# input A f32[24]\n# input C f32[24]\n# input F f32[24]\n# output D f32[24]\n"
+
+
+def judge_three(original: str, candidate: str, dtype: str = "f32") -> Verdict:
+    texts = []
+    for expression in (original, candidate):
+        text = expression
+        for name in "ACF":
+            text = text.replace(name, f"{name}^{{f32,g}}_{{a}}")
+        text = f"{THREE}L^{{24}}_{{a=0}}[D^{{f32,g}}_{{a}}={text};];"
+        texts.append(text.replace("f32", dtype))
+    return verify(*pair(*texts))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_the_originals_poles_are_outside_its_domain(dtype: str) -> None:
+    assert judge_three("(A+C)/F", "A/F+C/F", dtype).accepted
+    assert judge_three("A/F", "A/F", dtype).equality == "exact"
+    assert judge_three("max(1/F,-1/F)", "abs(1/F)", dtype).equality == "exact"
+    assert judge_three("(A+C)/F", "A/F-C/F", dtype).reason == reasons.MATHEMATICS
+    assert judge_three("A+C", "(A*F+C*F)/F", dtype).reason == reasons.MATHEMATICS
+
+
+def test_a_pole_that_the_original_avoids_is_judged() -> None:
+    guarded = "if_then_else(F==0,A,C/F)"
+    assert judge_three(guarded, guarded).equality == "exact"
+    assert not judge_three(guarded, "C/F").accepted
+    assert not judge_three(guarded, "if_then_else(F==0,0,C/F)").accepted
+    assert not judge_three("1/(1+abs(1/F))", "1/(2+abs(1/F))").accepted
+
+
+def test_meant_infinities_are_judged_beside_poles() -> None:
+    masked = "if_then_else(A>0,-inf,C/F)"
+    assert judge_three(masked, masked).equality == "exact"
+    assert judge_three(masked, "if_then_else(A>0,-1e30,C/F)").reason == reasons.MATHEMATICS
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_a_candidate_may_avoid_the_originals_overflow(dtype: str) -> None:
+    assert judge_three("A*C/F", "A*(C/F)", dtype).accepted
+    stable = "max(A,0)+log(1+exp(-abs(A)))"
+    assert judge_three("log(1+exp(A))", stable, dtype).accepted
+    assert judge_three(stable, "log(1+exp(A))", dtype).reason == reasons.NEW_NON_FINITE
+
+
 def test_parameters_may_be_the_only_ones_restricted() -> None:
     header = "# input A f32[24]\n# param F f32[24]\n# output D f32[24]\n"
     text = "{A}*sqrt({F}+0.001)".format(A="A", F="F^{f32,g}_{a}")
@@ -88,6 +133,54 @@ def test_parameters_may_be_the_only_ones_restricted() -> None:
 def test_differences_only_at_infinity_are_found() -> None:
     assert judge("max(A,-inf)", "max(A,-1e30)").reason == reasons.INFINITY_LOST
     assert judge("max(A,-inf)", "A").accepted
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("start", ["0", "-100", "-10000", "-60000"])
+def test_a_maximum_starts_from_nothing_but_minus_infinity(dtype: str, start: str) -> None:
+    header = f"# input A {dtype}[3,8]\n# output D {dtype}[3]\n"
+    update = "D^{T,g}_{a}=max(D^{T,g}_{a},A^{T,g}_{a,c});".replace("T", dtype)
+    original = f"{header}L^{{3}}_{{a=0}}L^{{8}}_{{c=0}}[{update}];"
+    wrong = f"{header}L^{{3}}_{{a=0}}[D^{{{dtype},g}}_{{a}}={start};L^{{8}}_{{c=0}}[{update}];];"
+    assert not verify(*pair(original, wrong)).accepted
+    right = wrong.replace(f"={start};", "=-inf;")
+    assert verify(*pair(original, right)).equality == "exact"
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("left_out", ["first", "last"])
+def test_the_maximum_of_a_softmax_leaves_no_element_out(dtype: str, left_out: str) -> None:
+    wide = "f64" if dtype == "f64" else "f32"
+    text = (
+        "B^{4}_{tx=0}L^{9}_{c=0}[M^{W,g}_{tx}=max(M^{W,g}_{tx},A^{T,g}_{tx,c});];"
+        "B^{4}_{tx=0}L^{9}_{c=0}[S^{W,g}_{tx}=S^{W,g}_{tx}+exp(A^{T,g}_{tx,c}-M^{W,g}_{tx});];"
+        "B^{4}_{tx=0}L^{9}_{c=0}[D^{T,g}_{tx,c}=exp(A^{T,g}_{tx,c}-M^{W,g}_{tx})/S^{W,g}_{tx};];"
+    )
+    text = text.replace("{T,", f"{{{dtype},").replace("{W,", f"{{{wide},")
+    header = f"# input A {dtype}[4,9]\n# output D {dtype}[4,9]\n"
+    first, rest = text.split("B^{4}_{tx=0}L^{9}_{c=0}[S")
+    first = first.replace("L^{9}", "L^{8}")
+    first = first.replace("tx,c", "tx,c+1") if left_out == "first" else first
+    wrong = f"{first}B^{{4}}_{{tx=0}}L^{{9}}_{{c=0}}[S{rest}"
+    for seed in range(2):
+        verdict = verify(*pair(header + text, header + wrong), seed=seed)
+        assert verdict.reason in (reasons.NEW_NON_FINITE, reasons.UNSTABLE)
+
+
+@pytest.mark.parametrize("wrong", ["A<-0.01", "7.03<A<7.04", "A==0.3125"])
+def test_narrow_conditions_are_found(wrong: str) -> None:
+    for seed in range(3):
+        first, second = (elementwise(t) for t in ("A*2", f"if_then_else({wrong},0,A*2)"))
+        assert not verify(*pair(first, second), seed=seed).accepted
+
+
+def test_comparisons_with_a_tolerance_are_found() -> None:
+    header = "# input A f16[24]\n# input C f16[24]\n# output D f16[24]\n"
+    line = "L^{24}_{a=0}[D^{f16,g}_{a}=X;];"
+    right = header + line.replace("X", "max(A^{f16,g}_{a},C^{f16,g}_{a})")
+    choice = "if_then_else(A^{f16,g}_{a}-C^{f16,g}_{a}>-0.01,A^{f16,g}_{a},C^{f16,g}_{a})"
+    for seed in range(3):
+        assert not verify(*pair(right, header + line.replace("X", choice)), seed=seed).accepted
 
 
 def test_constant_data_that_cancels_to_noise_is_not_judged() -> None:
