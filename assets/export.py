@@ -3,7 +3,6 @@
 import dagster as dg
 
 from assets.warehouse import warehouse_asset
-from resources.build import Build
 from resources.warehouse import Warehouse
 from steptp_dagster.dataset.exports import export_all, files
 
@@ -14,10 +13,10 @@ from steptp_dagster.dataset.exports import export_all, files
     kinds={"parquet", "json"},
     description="JSONL by split, Parquet of every table, the data set card; replaced as a whole.",
 )
-def export(build: Build, warehouse: Warehouse) -> dg.MaterializeResult:
+def export(warehouse: Warehouse) -> dg.MaterializeResult:
     """Write the export folder from the warehouse, where it changed."""
     with warehouse.read() as connection:
-        folder, written = export_all(connection, warehouse.export, build.profile)
+        folder, written = export_all(connection, warehouse.export)
     names = sorted(files(folder))
     card = (folder / "README.md").read_text(encoding="utf-8")
     return dg.MaterializeResult(

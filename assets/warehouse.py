@@ -25,7 +25,7 @@ def warehouse_asset(
     store: ParquetStore, build: Build, warehouse: Warehouse
 ) -> dg.MaterializeResult:
     """Load stage files where they changed, check integrity, move into place."""
-    loaded = warehouse.load(store.files, build.profile.program_names)
+    loaded = warehouse.load(store.files, build.profile)
     metadata: Metadata = {
         "file": dg.MetadataValue.path(str(warehouse.path)),
         "built": loaded.built,

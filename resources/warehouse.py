@@ -1,6 +1,6 @@
 """The DuckDB file and the export folder as a Dagster resource."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import dagster as dg
 import duckdb
 
 from steptp_dagster.dataset import warehouse
+from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.store import Store
 
 
@@ -26,9 +27,9 @@ class Warehouse(dg.ConfigurableResource[str]):
         """The folder that people download."""
         return Path(self.data) / "export"
 
-    def load(self, store: Store, programs: Sequence[str]) -> warehouse.Loaded:
+    def load(self, store: Store, profile: Profile) -> warehouse.Loaded:
         """Build the file from stage files where they changed, and check it."""
-        return warehouse.load(store, programs, self.path)
+        return warehouse.load(store, profile, self.path)
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,8 @@ def words(summary: dict[str, Any]) -> str:
     splits = ", ".join(f"{n} {split}" for split, n in summary["splits"].items())
     computed = ", ".join(f"{n} {stage}" for stage, n in summary["computed"].items())
     export = summary["export"]
+    # As it was called: outside an active environment the bare name would not be found.
+    name = sys.argv[0] if Path(sys.argv[0]).name == "steptp" else "steptp"
     lines = [
         f"Done in {summary['seconds']} s; computed: {computed or 'nothing, all was there'}.",
         "",
@@ -130,7 +133,7 @@ def words(summary: dict[str, Any]) -> str:
         f"  records    {export}/train.jsonl (and validation, test); card: {export}/README.md",
         f"  tables     {summary['warehouse']} (duckdb, open it read-only)",
         "",
-        'Next: `steptp stats`, `steptp sql "from step_overview limit 3"`, `steptp show ID`,',
+        f'Next: `{name} stats`, `{name} sql "from step_overview limit 3"`, `{name} show ID`,',
         "`make dev` for the Dagster UI.",
     ]
     return "\n".join(lines)

@@ -133,23 +133,17 @@ def _short(value: object) -> object:
 
 @click.command()
 @click.option("--to", type=click.Path(path_type=Path), help="Folder (default: data/export).")
-@click.option("--profile", default="default", show_default=True, help="For the card.")
 @data_option
 @json_option
-def export(to: Path | None, profile: str, data: Path | None, as_json: bool) -> None:
+def export(to: Path | None, data: Path | None, as_json: bool) -> None:
     """Write JSONL, Parquet and the card from the warehouse."""
-    from steptp_dagster.dataset.config import ProfileError, load
     from steptp_dagster.dataset.exports import MANIFEST, export_all, files
 
     target = to or (data or paths.data()) / "export"
     if target.exists() and any(target.iterdir()) and not (target / MANIFEST).exists():
         raise Failure(f"{target} has other things in it; name an empty or a new folder")
-    try:
-        chosen = load(profile)
-    except ProfileError as error:
-        raise Failure(str(error)) from error
     with opened(data) as connection:
-        folder, written = export_all(connection, target, chosen)
+        folder, written = export_all(connection, target)
     names = files(folder)
     state = "written" if written else "unchanged"
     result = {"folder": str(folder), "written": written, "files": names}

@@ -11,10 +11,10 @@ import duckdb
 import polars as pl
 
 from steptp_dagster.dataset.card import card
-from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import canonical_json, digest
 from steptp_dagster.dataset.schemas import SPLITS, STABLE
 from steptp_dagster.dataset.store import write_aside
+from steptp_dagster.dataset.warehouse import profile_of
 
 MANIFEST = "manifest.json"
 #: Columns of a record in the JSONL files, apart from ``messages``.
@@ -76,10 +76,9 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, text: str) -> tup
     return folder, True
 
 
-def export_all(
-    connection: duckdb.DuckDBPyConnection, folder: Path, profile: Profile
-) -> tuple[Path, bool]:
+def export_all(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[Path, bool]:
     """Write all exports of a warehouse, the card included; as ``write``."""
+    profile = profile_of(connection)
     text = card(profile, table(connection, "statistics"), table(connection, "filtered_dataset"))
     return write(connection, folder, text)
 

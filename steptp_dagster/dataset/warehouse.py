@@ -6,17 +6,21 @@ a new one sees the new. Rows that several programs share are merged by one rule:
 more than once the one done first.
 """
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 import duckdb
 import pandera.polars as pa
 
+from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.ids import canonical_json, digest
 from steptp_dagster.dataset.integrity import Finding, integrity
+from steptp_dagster.dataset.mapping import build
 from steptp_dagster.dataset.schemas import TABLES, empty
 from steptp_dagster.dataset.store import WHOLE, Store
 
@@ -72,12 +76,15 @@ def contents_digest(store: Store, programs: Sequence[str]) -> str:
     return total.hexdigest()
 
 
-def load(store: Store, programs: Sequence[str], path: Path) -> Loaded:
+def load(store: Store, profile: Profile, path: Path) -> Loaded:
     """Build the warehouse where its contents changed, and check its integrity.
 
-    The checks see the new file before anyone else; where one fails, the old file stays.
+    It holds the programs of the profile, and the profile itself. The checks see the new file
+    before anyone else; where one fails, the old file stays.
     """
-    made_from = contents_digest(store, programs)
+    programs = profile.program_names
+    settings = canonical_json(asdict(profile))
+    made_from = digest("warehouse", contents_digest(store, programs), settings)
     if _made_from(path) == made_from:
         with connect(path) as connection:
             return Loaded(counts(connection), integrity(connection), built=False)
@@ -89,7 +96,9 @@ def load(store: Store, programs: Sequence[str], path: Path) -> Loaded:
             for name, table in TABLES.items():
                 _load_table(connection, name, table, stage_files(store, name, programs))
             connection.execute(VIEWS.read_text(encoding="utf-8"))
-            connection.execute("create table made_from as select ? as digest", [made_from])
+            connection.execute(
+                "create table build as select ? as made_from, ? as profile", [made_from, settings]
+            )
             loaded = Loaded(counts(connection), integrity(connection), built=True)
         if loaded.sound:
             os.replace(aside, path)
@@ -121,10 +130,9 @@ def _quoted(text: str) -> str:
 
 def counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Rows of every table."""
-    found = {}
+    found: dict[str, int] = {}
     for name in TABLES:
-        row = connection.execute(f"select count(*) from {name}").fetchone()
-        found[name] = int(row[0]) if row else 0
+        ((found[name],),) = connection.execute(f"select count(*) from {name}").fetchall()
     return found
 
 
@@ -133,10 +141,17 @@ def _made_from(path: Path) -> str | None:
         return None
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
-            row = connection.execute("select digest from made_from").fetchone()
-            return None if row is None else str(row[0])
+            ((made_from,),) = connection.execute("select made_from from build").fetchall()
+            return str(made_from)
     except duckdb.Error:
         return None
+
+
+def profile_of(connection: duckdb.DuckDBPyConnection) -> Profile:
+    """The profile that the warehouse was built with."""
+    # All rows are fetched: duckdb refuses other work while a result has rows left.
+    ((settings,),) = connection.execute("select profile from build").fetchall()
+    return build(Profile, json.loads(settings))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from steptp_dagster.cli.main import COMMANDS, steptp
+from steptp_dagster.dataset.config import load as load_profile
 from steptp_dagster.dataset.warehouse import load
 from tests.support.prepared import prepare
 from tests.support.rows import all_rows, key
@@ -18,7 +19,11 @@ Run = Callable[..., Result]
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with a warehouse of the rows by hand."""
     folder = tmp_path_factory.mktemp("data")
-    loaded = load(prepare(folder / "stages", all_rows(wrong=2)), (), folder / "steptp.duckdb")
+    loaded = load(
+        prepare(folder / "stages", all_rows(wrong=2)),
+        load_profile("tiny"),
+        folder / "steptp.duckdb",
+    )
     assert loaded.sound
     return folder
 
@@ -166,10 +171,10 @@ def test_lineage_of_a_result_names_the_step_that_made_it(run: Run) -> None:
 
 def test_export_to_a_folder(run: Run, tmp_path: Path) -> None:
     target = tmp_path / "out"
-    first = read(run("export", "--to", str(target), "--profile", "tiny", "--json"))
+    first = read(run("export", "--to", str(target), "--json"))
     assert first["written"]
     assert (target / "train.jsonl").exists()
-    assert not read(run("export", "--to", str(target), "--profile", "tiny", "--json"))["written"]
+    assert not read(run("export", "--to", str(target), "--json"))["written"]
 
 
 def test_export_does_not_replace_other_things(run: Run, tmp_path: Path) -> None:

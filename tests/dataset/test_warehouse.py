@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -6,17 +7,25 @@ import polars as pl
 import pytest
 
 from steptp_dagster.dataset import exports
-from steptp_dagster.dataset.card import card
 from steptp_dagster.dataset.config import load as load_profile
 from steptp_dagster.dataset.integrity import CHECKS
 from steptp_dagster.dataset.schemas import EXCLUSIONS, FILTERED_DATASET, STATISTICS, Row, frame
 from steptp_dagster.dataset.selection import Filtered, filtered
 from steptp_dagster.dataset.statistics import by, statistics, total
+from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.warehouse import NoWarehouse, connect, load
 from tests.support.prepared import prepare
 from tests.support.rows import all_rows, frames, key, tables
 
-PROGRAMS = ("all",)
+TINY = load_profile("tiny")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stage files and a warehouse of the rows by hand, without a defect; not to be changed."""
+    folder = tmp_path_factory.mktemp("sound")
+    assert load(prepare(folder / "stages", all_rows()), TINY, folder / "w.duckdb").sound
+    return folder
 
 
 def broken(findings: tuple[object, ...]) -> set[str]:
@@ -25,20 +34,20 @@ def broken(findings: tuple[object, ...]) -> set[str]:
 
 def test_a_sound_data_set_is_loaded_once(tmp_path: Path) -> None:
     store, path = prepare(tmp_path, all_rows()), tmp_path / "w.duckdb"
-    first = load(store, (), path)
+    first = load(store, TINY, path)
     assert broken(first.findings) == set()
     assert first.built
     assert first.rows["transformed_steps"] == 18
     assert first.rows["filtered_dataset"] == 18
     os.utime(path, (1, 1))
-    again = load(store, (), path)
+    again = load(store, TINY, path)
     assert not again.built
     assert again.rows == first.rows
     assert path.stat().st_mtime == 1
 
 
-def test_every_check_is_run(tmp_path: Path) -> None:
-    findings = load(prepare(tmp_path, all_rows()), (), tmp_path / "w.duckdb").findings
+def test_every_check_is_run(sound: Path) -> None:
+    findings = load(Store(sound / "stages"), TINY, sound / "w.duckdb").findings
     assert [f.check for f in findings] == list(CHECKS)
 
 
@@ -69,22 +78,22 @@ def defect(name: str) -> tuple[dict[str, list[Row]], Filtered | None]:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_a_defect_is_found_and_keeps_the_old_file(tmp_path: Path, name: str) -> None:
+def test_a_defect_is_found_and_keeps_the_old_file(sound: Path, tmp_path: Path, name: str) -> None:
     path = tmp_path / "w.duckdb"
-    load(prepare(tmp_path / "good", all_rows()), (), path)
+    shutil.copy(sound / "w.duckdb", path)
     before = path.read_bytes()
     rows, made = defect(name)
-    loaded = load(prepare(tmp_path / "bad", rows, made), (), path)
+    loaded = load(prepare(tmp_path / "bad", rows, made), TINY, path)
     assert name in broken(loaded.findings)
     assert path.read_bytes() == before
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad", "good", "w.duckdb"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad", "w.duckdb"]
 
 
 def test_an_open_reader_does_not_block_the_loader(tmp_path: Path) -> None:
     path = tmp_path / "w.duckdb"
-    load(prepare(tmp_path / "a", all_rows()), (), path)
+    load(prepare(tmp_path / "a", all_rows()), TINY, path)
     with connect(path) as reader:
-        load(prepare(tmp_path / "b", all_rows(wrong=1)), (), path)
+        load(prepare(tmp_path / "b", all_rows(wrong=1)), TINY, path)
         row = reader.execute("select count(*) from gpu_verification where equal_pass").fetchone()
     assert row == (18,)
     with connect(path) as reader:
@@ -92,10 +101,8 @@ def test_an_open_reader_does_not_block_the_loader(tmp_path: Path) -> None:
     assert row == (17,)
 
 
-def test_readers_cannot_write(tmp_path: Path) -> None:
-    path = tmp_path / "w.duckdb"
-    load(prepare(tmp_path, all_rows()), (), path)
-    with connect(path) as reader, pytest.raises(duckdb.Error, match="read-only"):
+def test_readers_cannot_write(sound: Path) -> None:
+    with connect(sound / "w.duckdb") as reader, pytest.raises(duckdb.Error, match="read-only"):
         reader.execute("delete from zoo")
 
 
@@ -104,10 +111,8 @@ def test_no_warehouse_is_said(tmp_path: Path) -> None:
         pass
 
 
-def test_views_answer_without_joins(tmp_path: Path) -> None:
-    path = tmp_path / "w.duckdb"
-    load(prepare(tmp_path, all_rows()), (), path)
-    with connect(path) as reader:
+def test_views_answer_without_joins(sound: Path) -> None:
+    with connect(sound / "w.duckdb") as reader:
         runs = reader.execute("select distinct step_run from record_lineage").fetchall()
         refused = reader.execute("select sum(count) from refusals").fetchone()
         steps = reader.execute("select count(*) from step_overview").fetchone()
@@ -139,13 +144,11 @@ def test_exports_are_complete_and_equal_for_equal_tables(tmp_path: Path) -> None
     made = []
     for name in ("a", "b"):
         path = tmp_path / f"{name}.duckdb"
-        load(prepare(tmp_path / name, all_rows()), (), path)
+        load(prepare(tmp_path / name, all_rows()), TINY, path)
         with connect(path) as reader:
-            records = exports.table(reader, "filtered_dataset")
-            text = card(load_profile("tiny"), exports.table(reader, "statistics"), records)
-            folder, written = exports.write(reader, tmp_path / f"export-{name}", text)
+            folder, written = exports.export_all(reader, tmp_path / f"export-{name}")
             assert written
-            assert exports.write(reader, folder, text) == (folder, False)
+            assert exports.export_all(reader, folder) == (folder, False)
         made.append(exports.files(folder))
     assert made[0] == made[1]
     assert {"README.md", "train.jsonl", "validation.jsonl", "test.jsonl"} < made[0].keys()
@@ -156,13 +159,11 @@ def test_exports_are_complete_and_equal_for_equal_tables(tmp_path: Path) -> None
     assert exports.damaged(folder) == ["train.jsonl"]
 
 
-def test_the_card_names_every_file_that_it_lies_beside(tmp_path: Path) -> None:
-    path = tmp_path / "w.duckdb"
-    load(prepare(tmp_path / "s", all_rows()), (), path)
-    with connect(path) as reader:
-        records = exports.table(reader, "filtered_dataset")
-        text = card(load_profile("tiny"), exports.table(reader, "statistics"), records)
-        folder, _ = exports.write(reader, tmp_path / "export", text)
+def test_the_card_names_every_file_that_it_lies_beside(sound: Path, tmp_path: Path) -> None:
+    with connect(sound / "w.duckdb") as reader:
+        folder, _ = exports.export_all(reader, tmp_path / "export")
+    text = (folder / "README.md").read_text()
+    assert "Profile `tiny`, seed 7" in text
     named = {
         word
         for line in text.splitlines()

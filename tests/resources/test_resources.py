@@ -8,6 +8,7 @@ from resources.store import ParquetStore
 from resources.tokenizer import Tokenizer
 from resources.warehouse import Warehouse
 from steptp_dagster.dataset import tokens
+from steptp_dagster.dataset.config import load
 from steptp_dagster.dataset.parallel import cores
 from steptp_dagster.dataset.warehouse import NoWarehouse
 from tests.support.prepared import prepare
@@ -21,7 +22,7 @@ def test_all_lie_in_the_data_folder(tmp_path: Path) -> None:
     with pytest.raises(NoWarehouse), warehouse.read():
         pass
     prepare(store.files.root, all_rows())
-    assert warehouse.load(store.files, ()).built
+    assert warehouse.load(store.files, load("tiny")).built
     with warehouse.read() as connection:
         assert connection.execute("select count(*) from zoo").fetchone() == (2,)
 

@@ -49,6 +49,10 @@ class StepFailure(RuntimeError):
     """A strategy raised instead of refusing: a defect of the strategy, with what it was given."""
 
 
+class UnknownStrategy(ValueError):
+    """The profile names a strategy that is not registered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parent:
     """A program that steps start from: a source, or the result of a step."""
@@ -122,6 +126,8 @@ def units(parents: Sequence[Parent], profile: Profile, sites: int) -> list[Unit]
     """One unit per parent and strategy, parents together."""
     known = strategies()
     chosen = sorted(known) if profile.strategies is None else profile.strategies
+    if unknown := [name for name in chosen if name not in known]:
+        raise UnknownStrategy(f"no strategy {unknown[0]!r}; one of {', '.join(sorted(known))}")
     return [
         Unit(
             digest(
