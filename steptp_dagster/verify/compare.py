@@ -29,11 +29,12 @@ LARGEST: Final[dict[str, float]] = {
 }
 
 
-def difference(reference: Array, other: Array) -> float:
+def difference(reference: Array, other: Array, data_scale: float = 0.0) -> float:
     """The largest normalised difference of two binary64 arrays.
 
     Elements where the reference is NaN do not count; infinities must be equal; an element that is
-    not finite where the reference is finite makes the result infinite.
+    not finite where the reference is finite makes the result infinite. A reference that is zero
+    throughout has no scale of its own: ``data_scale`` takes its place.
     """
     counted = ~np.isnan(reference)
     r, q = reference[counted], other[counted]
@@ -43,15 +44,18 @@ def difference(reference: Array, other: Array) -> float:
     r, q = r[~infinite], q[~infinite]
     if not np.all(np.isfinite(q)):
         return float("inf")
-    return _largest(r, q)
+    return _largest(r, q, data_scale)
 
 
-def error(reference: Array, computed: Array, dtype: str, counted: Array) -> float:
+def error(
+    reference: Array, computed: Array, dtype: str, counted: Array, data_scale: float = 0.0
+) -> float:
     """The largest normalised error of working-precision results, in units of ``dtype``'s epsilon.
 
-    ``counted`` selects the elements; all of them are finite in both arrays.
+    ``counted`` selects the elements; all of them are finite in both arrays. ``data_scale`` as in
+    ``difference``.
     """
-    largest = _largest(reference[counted], computed.astype(np.float64)[counted])
+    largest = _largest(reference[counted], computed.astype(np.float64)[counted], data_scale)
     return largest / EPSILON[dtype]
 
 
@@ -91,7 +95,7 @@ def is_float(dtype: str) -> bool:
     return DTYPES[dtype].is_float
 
 
-def _largest(r: Array, q: Array) -> float:
+def _largest(r: Array, q: Array, data_scale: float) -> float:
     """The largest of ``|r-q| / (|r| + rms(r))`` over finite arrays; 0 for none."""
     if r.size == 0:
         return 0.0
@@ -100,7 +104,7 @@ def _largest(r: Array, q: Array) -> float:
         return 0.0
     # The root mean square of scaled values, so that squaring cannot overflow or underflow.
     top = float(np.max(np.abs(r)))
-    rms = top * float(np.sqrt(np.mean(np.square(r / top)))) if top > 0.0 else 0.0
+    rms = top * float(np.sqrt(np.mean(np.square(r / top)))) if top > 0.0 else data_scale
     scale = np.abs(r) + rms
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return float(np.max(np.where(apart > 0.0, apart / scale, 0.0)))

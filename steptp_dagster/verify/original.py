@@ -49,6 +49,7 @@ class Case:
     that compute the same function differ there.
     ``errors``: by float output, the original's largest error in epsilons over a few draws, since
     the error of one draw may be small by luck (a single rounding that happened to be exact).
+    ``data_scale`` is the largest magnitude of the float inputs and parameters.
     """
 
     family: Family
@@ -58,6 +59,7 @@ class Case:
     working: dict[str, Array]
     errors: dict[str, float]
     noise: bool
+    data_scale: float
 
     @property
     def judges_values(self) -> bool:
@@ -151,20 +153,31 @@ def _cases(
             reference = without_overflow(reference)
         if share < 1.0:
             results = working.run(data)
-            errors = _errors(signed, reference, results)
+            errors = _errors(signed, data, reference, results)
             noisy = _rounds_visibly(signed, family, double, data, reference)
             for draw in range(1, _DRAWS if not family.only_finiteness else 1):
                 more = inputs(signed.signature, family, seed, domain, draw)
                 exact = _reference(double, family, more)
-                other = _errors(signed, exact, working.run(more))
+                other = _errors(signed, more, exact, working.run(more))
                 errors = {name: max(e, other[name]) for name, e in errors.items()}
                 noisy = noisy or _rounds_visibly(signed, family, double, more, exact)
             # Discrete data changes sides of a comparison when it is scaled, which is no noise.
             noise = noisy and (not family.discrete or _useless(signed, errors))
-            found.append(Case(family, domain, data, reference, results, errors, noise))
+            scale = _scale(signed, data)
+            found.append(Case(family, domain, data, reference, results, errors, noise, scale))
         if share == 0.0 or family.infinite:
             break
     return found
+
+
+def _scale(signed: SignedProgram, data: dict[str, Array]) -> float:
+    """The largest finite magnitude of all float data; 1 where there is none."""
+    found = [
+        float(np.max(np.abs(np.nan_to_num(data[v.name].astype(np.float64), posinf=0, neginf=0))))
+        for v in signed.signature.sources
+        if v.role != "const" and is_float(v.dtype)
+    ]
+    return max(found, default=0.0) or 1.0
 
 
 def _reference(double: Reference, family: Family, data: dict[str, Array]) -> dict[str, Array]:
@@ -173,15 +186,19 @@ def _reference(double: Reference, family: Family, data: dict[str, Array]) -> dic
 
 
 def _errors(
-    signed: SignedProgram, reference: dict[str, Array], working: dict[str, Array]
+    signed: SignedProgram,
+    data: dict[str, Array],
+    reference: dict[str, Array],
+    working: dict[str, Array],
 ) -> dict[str, float]:
     """The error of every float output where both results are finite, in epsilons."""
     found = {}
+    scale = _scale(signed, data)
     for variable in signed.signature.outputs:
         if is_float(variable.dtype):
             exact, own = reference[variable.name], working[variable.name]
             counted = fits(exact, variable.dtype) & np.isfinite(own.astype(np.float64))
-            found[variable.name] = error(exact, own, variable.dtype, counted)
+            found[variable.name] = error(exact, own, variable.dtype, counted, scale)
     return found
 
 

@@ -139,7 +139,10 @@ def _evidence(
     apart: float | None = None
     if not case.family.adversarial:
         again = double.run(case.inputs)
-        apart = max((difference(case.reference[n], again[n]) for n, _ in floats), default=0.0)
+        apart = max(
+            (difference(case.reference[n], again[n], case.data_scale) for n, _ in floats),
+            default=0.0,
+        )
         whole_equal = whole_equal and all(
             same_values(case.reference[name], again[name])
             for name, dtype in outputs
@@ -193,7 +196,7 @@ def _measured(case: Case, name: str, dtype: str, computed: Array) -> _Measured:
     lost = should_fit & ~np.isfinite(computed.astype(np.float64))
     counted = should_fit & ~lost_before & ~lost
     before = case.errors[name]
-    after = error(reference, computed, dtype, counted)
+    after = error(reference, computed, dtype, counted, case.data_scale)
     return _Measured(
         original_error=before,
         candidate_error=after,

@@ -30,6 +30,14 @@ def test_difference(reference: list[float], other: list[float], wanted: float) -
     assert difference(np.array(reference), np.array(other)) == pytest.approx(wanted, rel=1e-6)
 
 
+def test_a_reference_of_zeros_takes_the_scale_of_the_data() -> None:
+    zeros = np.zeros(3)
+    assert difference(zeros, np.array([0.0, 1e-16, 0.0]), 2.0) == pytest.approx(5e-17)
+    assert difference(zeros, np.array([0.0, -0.01, 0.0]), 2.0) == pytest.approx(0.005)
+    everything = np.ones(3, bool)
+    assert error(zeros, np.array([0.0, 2.0**-9, 0.0]), "f16", everything, 1.0) == 2.0
+
+
 def test_error_is_in_epsilons_of_the_outputs_dtype() -> None:
     reference = np.array([1.0, 1.0])
     computed = np.array([1.0, 1.0 + 2.0**-10], np.float16)
