@@ -1,5 +1,7 @@
 """Input families: named, seeded, within declared ranges, the same everywhere."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,8 @@ def test_no_threshold_is_left_out_where_there_is_room(seed: int) -> None:
     family = thresholds_family([7.03, 7.04])
     values = family.pattern(generator(seed, "x"), (4, 6), "f64")
     assert {7.03, 7.04, (7.03 + 7.04) / 2.0} <= set(values.reshape(-1).tolist())
+
+
+def test_the_documentation_names_every_family() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "verification.md").read_text()
+    assert [family.name for family in FAMILIES if f"`{family.name}`" not in text] == []
