@@ -1,0 +1,222 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from steptp_dagster import progress
+from steptp_dagster.dataset import versions
+from steptp_dagster.dataset.config import Profile, load
+from steptp_dagster.dataset.incremental import Origin, Unit
+from steptp_dagster.dataset.parallel import Workers
+from steptp_dagster.dataset.programs import row_of, signed_of
+from steptp_dagster.dataset.schemas import (
+    GPU_VERIFICATION,
+    SURVEYS,
+    TRANSFORMED_STEPS,
+    polars_schema,
+)
+from steptp_dagster.dataset.stages import steps as stage
+from steptp_dagster.dataset.stages.sources import UnknownProgram, samples
+from steptp_dagster.dataset.stages.verdicts import judge, update_verdicts
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.strategies.registry import strategies
+from steptp_dagster.verify import reasons
+from steptp_dagster.verify.record import Verdict
+from tests.support.rows import HEADER, fill, key, source_row
+
+TEXT = "B^{4}_{tx=0}L^{6}_{a=0}[D^{f32,g}_{tx}=D^{f32,g}_{tx}+A^{f32,g}_{tx,a};];"
+SIGNED = signed_of("# input A f32[4,6]\n# output D f32[4]\n", TEXT)
+INLINE = Workers(None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Stage files of one program, a row sum, translated."""
+    row = {**row_of(SIGNED), "unit": key("unit leir")}
+    rows: dict[str, list[dict[str, Any]]] = {
+        "source_programs": [source_row("sum", "reduction")],
+        "translations": [
+            {
+                "source_id": key("source", "sum", "f32"),
+                "leir_id": row["leir_id"],
+                "refusal": None,
+                "message": None,
+                "fidelity": 0.0,
+                "screens": [],
+                "unit": key("unit translation"),
+            }
+        ],
+        "leir_programs": [row],
+        **{name: [] for name in ("surveys", "transformed_steps", "gpu_verification", "zoo")},
+    }
+    store = Store(tmp_path)
+    fill(store, rows, "sum")
+    return store
+
+
+def profile(**steps: int) -> Profile:
+    tiny = load("tiny")
+    return replace(
+        tiny,
+        strategies=("loop_split", "reduction_factorization"),
+        steps=replace(tiny.steps, **steps),
+    )
+
+
+def take(store: Store, chosen: Profile) -> pl.DataFrame:
+    stage.update_steps(store, "sum", chosen, INLINE, Origin(), progress.silent)
+    return store.read(TRANSFORMED_STEPS, "sum")
+
+
+def test_a_cap_bounds_the_steps_of_a_strategy(store: Store) -> None:
+    counts = take(store, profile(sites=2, depth=0))["strategy"].value_counts().sort("strategy")
+    assert counts.rows() == [("loop_split", 2), ("reduction_factorization", 2)]
+    surveys = store.read(SURVEYS, "sum")
+    assert surveys["taken"].to_list() == [2, 2]
+    assert all(sites > 2 for sites in surveys["sites"])
+
+
+def test_a_wider_cap_keeps_the_steps_that_were_chosen(store: Store) -> None:
+    few = set(take(store, profile(sites=1, depth=0))["step_id"])
+    many = set(take(store, profile(sites=3, depth=0))["step_id"])
+    assert few < many
+
+
+def test_chains_start_from_results_and_never_twice_from_one_program(store: Store) -> None:
+    steps = take(store, profile(sites=2, depth=3, chains=2, chain_sites=2))
+    assert steps["step_id"].is_unique().all()
+    assert set(steps["step_depth"]) == {0, 1, 2, 3}
+    results = dict(steps.select("step_id", "result_leir_id").rows())
+    chained = steps.filter(pl.col("parent_step_id").is_not_null())
+    for row in chained.to_dicts():
+        assert results[row["parent_step_id"]] == row["parent_leir_id"]
+    parents = steps.select("parent_leir_id", "parent_step_id").unique()
+    assert parents["parent_leir_id"].is_unique().all()
+
+
+def test_a_long_program_is_refused_by_name(store: Store) -> None:
+    assert take(store, profile(tokens=10)).is_empty()
+    (reasons_found,) = {str(r) for r in store.read(SURVEYS, "sum")["refusals"].to_list()}
+    assert "program-too-long" in reasons_found
+
+
+def test_a_strategy_that_raises_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise IndexError("off by one")
+
+    monkeypatch.setattr(type(strategies()["loop_split"]), "survey", broken)
+    with pytest.raises(
+        stage.StepFailure, match=r"loop_split on \w+ of source \w+: IndexError: off"
+    ):
+        take(store, profile())
+
+
+def test_an_unknown_strategy_of_a_profile_is_named(store: Store) -> None:
+    with pytest.raises(stage.UnknownStrategy, match="no strategy 'magic'; one of cache_read_write"):
+        take(store, replace(profile(), strategies=("magic",)))
+
+
+def test_samples_are_the_same_shapes_in_every_dtype() -> None:
+    found = samples("softmax", load("default"))
+    assert len(found) == 6
+    shapes = {
+        dtype: [s.shape for s in found if s.dtype == dtype] for dtype in ("f16", "f32", "f64")
+    }
+    assert shapes["f16"] == shapes["f32"] == shapes["f64"]
+    assert found == samples("softmax", load("default"))
+    with pytest.raises(UnknownProgram, match="no source program 'softmin'"):
+        samples("softmin", load("default"))
+
+
+class Judge:
+    """Stands for the pool: gives the same verdict to every pair."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        self.pairs = 0
+
+    def verify_many(self, pairs: Any) -> Iterator[tuple[Unit, Verdict]]:
+        for unit, _, _ in pairs:
+            self.pairs += 1
+            yield unit, self.verdict
+
+
+ACCEPTED = Verdict(True, "exact", True, None)
+
+
+def verified(store: Store, pool: Any) -> pl.DataFrame:
+    update_verdicts(store, "sum", profile(), pool, Origin(), progress.silent)
+    return store.read(GPU_VERIFICATION, "sum")
+
+
+def test_every_step_has_a_verdict_and_every_pair_is_judged_once(store: Store) -> None:
+    steps = take(store, profile(sites=3, depth=0))
+    pool = Judge(ACCEPTED)
+    table = verified(store, pool)
+    assert set(table["step_id"]) == set(steps["step_id"])
+    assert table.schema == polars_schema(GPU_VERIFICATION)
+    assert pool.pairs == steps.select("parent_leir_id", "result_leir_id").unique().height
+    verified(store, pool)
+    assert pool.pairs == table.select("parent_leir_id", "result_leir_id").unique().height
+
+
+@pytest.mark.parametrize(
+    ("reason", "passes"),
+    [
+        (None, (True, True, True)),
+        (reasons.MATHEMATICS, (True, True, False)),
+        (reasons.CRASHED, (True, False, False)),
+        (reasons.INVALID, (False, False, False)),
+    ],
+)
+def test_how_far_a_pair_came(reason: str | None, passes: tuple[bool, bool, bool]) -> None:
+    verdict = ACCEPTED if reason is None else Verdict(False, "rejected", False, reason)
+    pool: Any = Judge(verdict)
+    unit = Unit(key("unit"), ("a", "b"))
+    (made,) = judge([unit], {"a": SIGNED, "b": SIGNED}, pool)
+    (row,) = made.rows["verdicts"]
+    assert (row["build_pass"], row["exec_pass"], row["equal_pass"]) == passes
+
+
+def test_every_reason_says_how_far_the_pair_came() -> None:
+    from steptp_dagster.dataset.stages.verdicts import NOT_BUILT, NOT_RUN
+
+    assert set(reasons.REASONS) >= NOT_BUILT | NOT_RUN
+    assert not NOT_BUILT & NOT_RUN
+
+
+def test_versions_name_code_that_exists() -> None:
+    for stage_name, paths in versions.GROUPS.items():
+        for path in paths:
+            assert (versions.ROOT / path).exists(), (stage_name, path)
+        assert all(versions.package_version(p) != "absent" for p in versions.PACKAGES[stage_name])
+
+
+def test_a_strategy_s_version_covers_its_own_file_and_no_other_strategy_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: dict[str, set[str]] = {}
+    real = versions.files_digest
+
+    def spy(paths: tuple[str, ...]) -> str:
+        seen.setdefault(name, set()).update(paths)
+        return real(paths)
+
+    monkeypatch.setattr(versions, "files_digest", spy)
+    for name in ("loop_split", "online_softmax"):
+        versions.strategy_version.__wrapped__(name)
+    assert "strategies/operator/loop_split.py" in seen["loop_split"]
+    assert "strategies/math/online_softmax.py" not in seen["loop_split"]
+    assert "strategies/math/online_softmax.py" in seen["online_softmax"]
+    assert "strategies/step.py" in seen["loop_split"]
+
+
+def test_programs_survive_the_table() -> None:
+    row = row_of(SIGNED)
+    assert signed_of(row["signature"], row["text"]) == SIGNED
+    assert row["iterations"] == 24
+    assert row["bytes"] == 24 * (4 + 4 + 4)
+    assert signed_of(HEADER, "B^{4}_{tx=0}[D^{f32,g}_{tx}=A^{f32,g}_{tx};];").signature.outputs
