@@ -196,10 +196,20 @@ class Accesses:
         """Statements by path."""
         return {s.path: s for s in self.statements}
 
+    @cached_property
+    def _by_nest(self) -> dict[int, list[Use]]:
+        """Uses by top-level nest, so that long programs are not searched from end to end."""
+        found: dict[int, list[Use]] = {}
+        for use in self.uses:
+            found.setdefault(use.statement.path[0], []).append(use)
+        return found
+
     def under(self, path: Path) -> list[Use]:
-        """Uses by the equations at or below ``path``."""
+        """Uses by the equations at or below ``path``; of the whole program for ``()``."""
         n = len(path)
-        return [u for u in self.uses if u.statement.path[:n] == path]
+        if n == 0:
+            return list(self.uses)
+        return [u for u in self._by_nest.get(path[0], ()) if u.statement.path[:n] == path]
 
     def touching(self, path: Path) -> list[Use]:
         """Uses by the equations at or below ``path``, without those that add no conflict.
@@ -209,10 +219,7 @@ class Accesses:
         """
         known = self._touching.get(path)
         if known is None:
-            n = len(path)
-            known = self._touching[path] = [
-                u for u in self.uses if u.statement.path[:n] == path and not self._repeats(u)
-            ]
+            known = self._touching[path] = [u for u in self.under(path) if not self._repeats(u)]
         return known
 
     def _repeats(self, use: Use) -> bool:

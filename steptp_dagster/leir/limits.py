@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from steptp_dagster.leir.accesses import Accesses
+from steptp_dagster.leir.accesses import Accesses, LoopRef
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import AXES, THREAD_AXES
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.shapes import Shape
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.violation import Violation
+from steptp_dagster.leir.walk import Path
 
 THREADS_PER_BLOCK: Final = 1024
 AXIS_LIMITS: Final[dict[str, int]] = {
@@ -40,29 +41,32 @@ def check_limits(signed: SignedProgram) -> tuple[Violation, ...]:
     analysis = Analysis.of(signed)
     accesses = analysis.accesses
     found: list[Violation] = []
+    loops: dict[int, list[tuple[Path, LoopRef]]] = {}
+    for path, refs in accesses.loops_of.items():
+        loops.setdefault(path[0], []).extend((path, ref) for ref in refs)
     for i, nest in enumerate(signed.program.nests):
-        found.extend(_launches(accesses, i, nest.pos))
+        found.extend(_launches(loops.get(i, []), i, nest.pos))
         found.extend(_memory(accesses, analysis.shapes, i, nest.pos))
     found.extend(_vectors(accesses))
     return tuple(sorted(found, key=lambda v: v.path))
 
 
-def _launches(accesses: Accesses, nest: int, pos: int) -> Iterator[Violation]:
+def _launches(loops: list[tuple[Path, LoopRef]], nest: int, pos: int) -> Iterator[Violation]:
     largest: dict[str, int] = {}
-    for path, refs in accesses.loops_of.items():
-        for ref in refs:
-            if path[0] == nest and ref.loop.axis is not None:
-                axis, extent = ref.loop.axis, ref.loop.start + ref.loop.extent
-                largest[axis] = max(largest.get(axis, 0), extent)
-                if extent > AXIS_LIMITS[axis]:
-                    yield Violation(
-                        "axis-extent",
-                        f"loop {ref.name} has extent {extent}",
-                        path,
-                        ref.loop.pos,
-                        f"{axis} of extent {extent}",
-                        f"{axis} <= {AXIS_LIMITS[axis]}",
-                    )
+    for path, ref in loops:
+        if ref.loop.axis is None:
+            continue
+        axis, extent = ref.loop.axis, ref.loop.start + ref.loop.extent
+        largest[axis] = max(largest.get(axis, 0), extent)
+        if extent > AXIS_LIMITS[axis]:
+            yield Violation(
+                "axis-extent",
+                f"loop {ref.name} has extent {extent}",
+                path,
+                ref.loop.pos,
+                f"{axis} of extent {extent}",
+                f"{axis} <= {AXIS_LIMITS[axis]}",
+            )
     threads = [axis for axis in AXES if axis in THREAD_AXES and axis in largest]
     size = prod(largest[axis] for axis in threads)
     if size > THREADS_PER_BLOCK:

@@ -221,8 +221,10 @@ def _axes(statement: Statement, of: tuple[str, ...]) -> tuple[str, ...]:
 
 def _threads(accesses: Accesses) -> Iterator[tuple[Violation, tuple[str, ...]]]:
     """Under threads every equation of a nest stands under the same set of thread axes."""
-    for i in range(len(accesses.signed.program.nests)):
-        here = [s for s in accesses.statements if s.path[0] == i]
+    nests: dict[int, list[Statement]] = {}
+    for statement in accesses.statements:
+        nests.setdefault(statement.path[0], []).append(statement)
+    for i, here in nests.items():
         sets = [_axes(s, THREAD_AXES) for s in here]
         widest = max(sets, key=len)
         for statement, axes in zip(here, sets, strict=True):

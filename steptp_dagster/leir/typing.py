@@ -12,6 +12,7 @@
 * Comparisons and ``& |`` are ``bool``; each pair of a chain is compared in its own type.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -40,6 +41,8 @@ from steptp_dagster.leir.walk import Path, equations
 _BOOL: Final = DTYPES["bool"]
 _I64: Final = DTYPES["i64"]
 _F64: Final = DTYPES["f64"]
+#: Integer literals in float operations are at most this, as decimal literals are.
+_LARGEST_DOUBLE: Final = int(sys.float_info.max)
 #: The types of expressions of literals alone, before a neighbour or the target fixes one.
 _FREE_INT: Final = DType("literal integer", "int", 64, "int64")
 _FREE_REAL: Final = DType("literal real", "float", 64, "float64")
@@ -314,8 +317,10 @@ def _node_violations(typed: Typed, path: Path, *, negated: bool = False) -> Iter
                 "an integer power",
                 "an integer literal >= 0 as exponent, or a float operand",
             )
-        case Int() if typed.dtype.is_integer:
-            limit = 2 ** (typed.dtype.bits - typed.dtype.signed) - 1 + negated
+        case Int():
+            limit = _LARGEST_DOUBLE
+            if typed.dtype.is_integer:
+                limit = 2 ** (typed.dtype.bits - typed.dtype.signed) - 1 + negated
             if expr.value > limit:
                 yield Violation(
                     "literal-out-of-range",
