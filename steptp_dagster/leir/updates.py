@@ -34,12 +34,12 @@ class Update:
     evaluated; ``init`` is how it starts. ``ambiguous`` means that some elements may have been
     written before and some not: an error, proved where ``decided``.
 
-    ``reduction_loops`` are the enclosing loops, outermost first, that the target's subscript (with
-    the launch, block and thread of an ``l`` or ``s`` tensor) does not use. ``repeating_loops`` also
-    contains loops that the subscript uses but whose iterations come back to an element, such as
-    ``a`` in ``X_{a//2}``. An implicit start takes place in front of the outermost repeating loop:
-    after the first ``init_depth`` enclosing loops, over those inner loops that the subscript or
-    the guard uses.
+    ``reduction_loops`` are the enclosing loops of more than one iteration, outermost first, that
+    the target's subscript (with the launch, block and thread of an ``l`` or ``s`` tensor) does not
+    use. ``repeating_loops`` also contains loops that the subscript uses but whose iterations come
+    back to an element, such as ``a`` in ``X_{a//2}``. An implicit start takes place in front of
+    the outermost repeating loop: after the first ``init_depth`` enclosing loops, over those inner
+    loops that the subscript or the guard uses.
     """
 
     kind: Literal["assignment", "update", "recurrence"]
@@ -146,7 +146,8 @@ def _classified(accesses: Accesses, statement: Statement) -> Update:
     used = frozenset(n for form in target.forms[: target.private] for n in names_in(form))
     # by the text: in ``X_{a//8}`` the subscript uses ``a`` also where ``a`` stays below 8
     used = used.union(*(indices_in(s) for s in target.access.subscripts))
-    unused = tuple(r.name for r in statement.chain if r.name not in used)
+    # a loop that runs once comes back to nothing
+    unused = tuple(r.name for r in statement.chain if r.name not in used and r.loop.extent > 1)
     if not own:
         return Update("assignment", reduction_loops=unused)
     pure = pure_form(statement.equation)
@@ -155,7 +156,7 @@ def _classified(accesses: Accesses, statement: Statement) -> Update:
     repeating = tuple(
         ref.name
         for k, ref in enumerate(statement.chain)
-        if ref.name not in used or not _returns_never(target, k)
+        if ref.name in unused or not _returns_never(target, k)
     )
     names = [ref.name for ref in statement.chain]
     depth = min((names.index(n) for n in repeating), default=len(names))

@@ -129,7 +129,11 @@ class NestCompiler:
         used = frozenset(n for s in equation.target.subscripts for n in indices_in(s))
         launch = tuple(self._launch_around(path))
         owners = _owners(equation.target.scope, launch, axes)
-        reduced = [i for i, x in enumerate(loops) if x.index not in used and i not in owners]
+        reduced = [
+            i
+            for i, loop in enumerate(loops)
+            if loop.extent > 1 and loop.index not in used and i not in owners
+        ]
         state = StatementState(
             path=path,
             slots=tuple(slots.items()),
