@@ -121,7 +121,8 @@ def words(summary: dict[str, Any]) -> str:
     computed = ", ".join(f"{n} {stage}" for stage, n in summary["computed"].items())
     export = summary["export"]
     # As it was called: outside an active environment the bare name would not be found.
-    name = sys.argv[0] if Path(sys.argv[0]).name == "steptp" else "steptp"
+    called = sys.argv[0] if Path(sys.argv[0]).name == "steptp" else "steptp"
+    name = min(called, os.path.relpath(called), key=len) if "/" in called else called
     lines = [
         f"Done in {summary['seconds']} s; computed: {computed or 'nothing, all was there'}.",
         "",
