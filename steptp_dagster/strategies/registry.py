@@ -9,19 +9,23 @@ from typing import Final
 
 from steptp_dagster.strategies.base import Strategy
 from steptp_dagster.strategies.graph.compute_inline import ComputeInline
+from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
+from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
+    ExpressionReorder,
     OperatorFusion,
     LoopSplit,
     ReductionFactorization,
     CacheReadWrite,
     OnlineSoftmax,
+    SetStorageScope,
 )
 
 

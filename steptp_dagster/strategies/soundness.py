@@ -41,10 +41,39 @@ _RULES: Final = (
         " written before it is read; sharing the loops only moves independent work closer",
     ),
     Rule(
+        "independent-statements",
+        "exact",
+        "neither statement writes an element that the other reads or writes, so each computes the"
+        " same values whichever comes first",
+    ),
+    Rule(
         "strip-mining",
         "exact",
         "the outer and inner index together count through the same values in the same order, so"
         " the same equation instances run one after another as before",
+    ),
+    Rule(
+        "order-kept-where-it-matters",
+        "exact",
+        "instances that touch a common element, one of them writing, still run in the same order,"
+        " or else accumulate with an operation that gives the same value in any order",
+    ),
+    Rule(
+        "accumulation-in-another-order",
+        "reassociated",
+        "instances that touch a common element keep their order, except that a sum or product"
+        " takes its operands in another one, which shows in the rounding",
+    ),
+    Rule(
+        "independent-iterations",
+        "exact",
+        "no iteration writes what another one reads or writes, so it does not matter when and"
+        " where each of them runs",
+    ),
+    Rule(
+        "same-iterations-in-order",
+        "exact",
+        "the same iterations run one after another in the same order as before",
     ),
     Rule(
         "exact-associativity",
@@ -69,6 +98,24 @@ _RULES: Final = (
         "exact",
         "a copy in the same dtype holds the very values of the elements it was made from, none of"
         " which is written while the copy is in use, so every read finds the same value",
+    ),
+    Rule(
+        "storage-of-its-owner",
+        "exact",
+        "every element is written and read by one and the same block or thread, in the order of"
+        " the text, so it holds the same values wherever it is stored",
+    ),
+    Rule(
+        "injective-layout",
+        "exact",
+        "one injective map of subscripts is applied to every access, so each read finds the"
+        " element that the same write as before has left",
+    ),
+    Rule(
+        "tabulated-subscripts",
+        "exact",
+        "the table holds the value of the subscript for every combination of its indices, so the"
+        " same elements are touched in the same order",
     ),
     Rule(
         "private-accumulator",
