@@ -45,7 +45,22 @@ update_op            path                ``+ * max min``, ``""`` where it is no 
 update_init          path                identity, continue or ambiguous; ``""`` likewise
 reduction_loops      path                indices of its reduction loops
 depends              path, index         none, reduction, dependence, unknown: what it carries
+conflict             path, path          none, dependence, unknown: between statements of a body
+dead_equations                           paths of the equations that no output depends on
 cost                 figure              a figure of ``leir.cost`` (``evidence.EFFECT_FIGURES``)
+interchange          path, index, index  exact, reassociated, illegal, unknown: to swap the loops
+loops_inside         path, index         indices of the loops inside a loop of a nest
+axes_in_use          path                hardware axes around, at and inside it
+parallel_loops       path                indices of the P loops around, at and inside it
+launch_loops         path                indices of the serial loops around its kernel's B loops
+thread_axes          path                sets of thread axes that its kernel's equations have
+block_threads        path                threads in a block of its kernel
+private_tensors      path                tensors in scope s or l that it uses
+strides              path, index         distinct steps of its accesses along the loop
+unaligned            path, index         tensors accessed off multiples of the loop's extent
+vector_bytes         path, index         bytes of the widest access along the whole loop
+lane_conditions      path, index         guards and conditions that depend on the loop, as text
+unrolled_equations   path                equations that its U loops make of it
 ===================  ==================  ======================================================
 
 Kinds with side ``pair``:
@@ -70,11 +85,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.reasoning import pairs, properties, structure
+from steptp_dagster.reasoning import loops, pairs, properties, structure
 from steptp_dagster.reasoning.kinds import Derivation, DerivationError, path_of
 from steptp_dagster.strategies.facts import Fact, Value
 
-ONE_SIDED: Final[Mapping[str, Derivation]] = {**structure.KINDS, **properties.KINDS}
+ONE_SIDED: Final[Mapping[str, Derivation]] = {
+    **structure.KINDS,
+    **properties.KINDS,
+    **loops.KINDS,
+}
 PAIRED: Final[Mapping[str, Derivation]] = pairs.KINDS
 
 __all__ = ["ONE_SIDED", "PAIRED", "DerivationError", "derive", "path_of"]

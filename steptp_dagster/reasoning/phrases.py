@@ -28,6 +28,11 @@ _DEPENDS: Final = {
     "dependence": "carries a dependence",
     "unknown": "may carry a dependence",
 }
+_CONFLICTS: Final = {
+    "none": "do not conflict",
+    "dependence": "conflict",
+    "unknown": "may conflict",
+}
 _UPDATES: Final = {
     "assignment": "a plain assignment",
     "update": "a pure update",
@@ -162,6 +167,17 @@ def _update_op(fact: Fact) -> str:
     return f"{_where(fact)} accumulates with {codes(fact.value)}"
 
 
+def _conflict(fact: Fact) -> str:
+    pair = statements(path_of(path) for path in fact.arguments)
+    return f"{pair} {_CONFLICTS[str(fact.value)]}"
+
+
+def _dead(fact: Fact) -> str:
+    if not fact.value:
+        return "every equation has an effect on an output"
+    return f"no output depends on {_paths(fact.value)}"
+
+
 def _cost(fact: Fact) -> str:
     return f"{FIGURES[str(fact.arguments[0])]}: {fact.value}"
 
@@ -198,6 +214,41 @@ def _same(fact: Fact) -> str:
 
 def _signature(fact: Fact) -> str:
     return f"inputs, parameters and outputs are {'unchanged' if fact.value else 'changed'}"
+
+
+_EXCHANGES: Final = {
+    "exact": "may change places, bit for bit",
+    "reassociated": "may change places, up to rounding",
+    "illegal": "may not change places",
+    "unknown": "may not change places as far as is known",
+}
+
+
+def _interchange(fact: Fact) -> str:
+    first, second = (code(str(name)) for name in fact.arguments[1:])
+    return f"loops {first} and {second} at {_where(fact)} {_EXCHANGES[str(fact.value)]}"
+
+
+def _of_statement(some: str, none: str) -> Phrase:
+    """``{}`` in ``some`` is the list of names; the statement comes first."""
+
+    def build(fact: Fact) -> str:
+        said = some.format(codes(fact.value)) if fact.value else none
+        return f"{_where(fact)} {said}"
+
+    return build
+
+
+def _of_loop(some: str, none: str) -> Phrase:
+    def build(fact: Fact) -> str:
+        return f"{_loop(fact)} {some.format(codes(fact.value)) if fact.value else none}"
+
+    return build
+
+
+def _strides(fact: Fact) -> str:
+    steps = fact.value if isinstance(fact.value, tuple) else ()
+    return f"accesses along {_loop(fact)} step by {listed(str(s) for s in steps)}"
 
 
 def _names(one: str, none: str) -> Phrase:
@@ -244,7 +295,32 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "update_init": lambda f: f"{_where(f)} {_INITS[str(f.value)]}",
     "reduction_loops": _reductions,
     "depends": lambda f: f"{_loop(f)} {_DEPENDS[str(f.value)]}",
+    "conflict": _conflict,
+    "dead_equations": _dead,
     "cost": _cost,
+    "interchange": _interchange,
+    "loops_inside": _of_loop("contains the loops {}", "contains no other loop"),
+    "axes_in_use": _of_statement("runs on the axes {}", "runs on no hardware axis"),
+    "parallel_loops": _of_statement(
+        "has the parallel loops {} around or in it", "has no parallel loop around or in it"
+    ),
+    "launch_loops": _of_statement(
+        "is launched once per iteration of {}", "needs no serial loop of launches"
+    ),
+    "thread_axes": lambda f: (
+        f"the equations of the kernel of {_where(f)} stand under the thread axes {codes(f.value)}"
+    ),
+    "block_threads": lambda f: f"a block of {_where(f)} has {f.value} threads",
+    "private_tensors": _of_statement(
+        "keeps {} in shared or local memory", "keeps nothing in shared or local memory"
+    ),
+    "strides": _strides,
+    "unaligned": _of_loop(
+        "would move {} across vector boundaries", "moves whole aligned vectors only"
+    ),
+    "vector_bytes": lambda f: f"{_loop(f)} moves {f.value} bytes at once",
+    "lane_conditions": _of_loop("decides the conditions {}", "decides no condition"),
+    "unrolled_equations": lambda f: f"written out, {_where(f)} is {f.value} equations",
     "divides": _divides,
     "product": _product,
     "quotient": lambda f: f"{f.arguments[0]} // {f.arguments[1]} = {f.value}",

@@ -6,8 +6,9 @@ from typing import Final
 
 from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.cost import cost as cost_of
-from steptp_dagster.leir.dependence import Answer, carried
+from steptp_dagster.leir.dependence import Answer, can_move, carried
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.liveness import dead_equations as find_dead
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typing
@@ -135,6 +136,24 @@ def _nest_of_loop(signed: SignedProgram, path: Path, index: str) -> Path:
     raise DerivationError(f"no loop {index!r} around the statement at {path}")
 
 
+def conflict(signed: SignedProgram, first: Value, second: Value) -> str:
+    """Whether two statements of one body conflict, or one of those between them with the first.
+
+    ``none``: their order does not matter; else ``dependence`` or ``unknown``.
+    """
+    statement_at(signed, first)
+    statement_at(signed, second)
+    try:
+        return can_move(signed, path_of(first), path_of(second)).name.lower()
+    except ValueError as error:
+        raise DerivationError(str(error)) from error
+
+
+def dead_equations(signed: SignedProgram) -> tuple[Value, ...]:
+    """Paths of the equations that no output depends on."""
+    return find_dead(signed)
+
+
 def cost(signed: SignedProgram, figure: Value) -> int:
     """A figure of ``leir.cost``; ``bytes_read_g`` is bytes read from scope ``g``."""
     found = cost_of(signed)
@@ -175,6 +194,8 @@ KINDS: Final[Mapping[str, Derivation]] = {
         update_init,
         reduction_loops,
         depends,
+        conflict,
+        dead_equations,
         cost,
     )
 }

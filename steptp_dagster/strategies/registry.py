@@ -9,16 +9,20 @@ from typing import Final
 
 from steptp_dagster.strategies.base import Strategy
 from steptp_dagster.strategies.graph.compute_inline import ComputeInline
+from steptp_dagster.strategies.graph.dead_code_elimination import DeadCodeElimination
 from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
+from steptp_dagster.strategies.memory.set_storage_layout import SetStorageLayout
 from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
+from steptp_dagster.strategies.operator.loop_reorder import LoopReorder
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
+    DeadCodeElimination,
     ExpressionReorder,
     OperatorFusion,
     LoopSplit,
@@ -26,6 +30,8 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     CacheReadWrite,
     OnlineSoftmax,
     SetStorageScope,
+    LoopReorder,
+    SetStorageLayout,
 )
 
 

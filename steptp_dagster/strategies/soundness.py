@@ -47,6 +47,12 @@ _RULES: Final = (
         " same values whichever comes first",
     ),
     Rule(
+        "no-effect",
+        "exact",
+        "nothing that an output depends on, directly or through other equations, reads what the"
+        " removed equations wrote",
+    ),
+    Rule(
         "strip-mining",
         "exact",
         "the outer and inner index together count through the same values in the same order, so"
