@@ -3,8 +3,10 @@
 A stage of a program is a set of units. The key of a unit digests what it is made from and the
 version of the code that makes it; every row carries the key of its unit. ``update`` keeps rows of
 wanted units, computes the missing ones in batches, drops the rest, and leaves a finished file
-alone when nothing changed. A unit is done when its row in the stage's *first* table is on disk:
-that table is written last.
+alone when nothing changed. A unit is done when its row in the stage's *first* table is on disk.
+Batches write that table last, so its rows vouch for those of the others; finished files are
+replaced with that table first, so a unit that is dropped is gone before its other rows are. A
+file that is missing or spoilt takes the files written with it out of the count.
 """
 
 import socket
@@ -18,8 +20,8 @@ import pandera.polars as pa
 import polars as pl
 from pandera.errors import SchemaErrors
 
-from steptp_dagster.dataset.schemas import LINEAGE, TIMINGS, Row, frame
-from steptp_dagster.dataset.store import Store, read_or_empty, write_aside
+from steptp_dagster.dataset.schemas import LINEAGE, TIMINGS, Row, empty, frame
+from steptp_dagster.dataset.store import Store, read_if_sound, write_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ def update(
     """
     with store.locked(stage.name, program):
         every = {**stage.tables, **stage.journals}
-        rows = {name: _everything(store, name, table, program) for name, table in every.items()}
         first = next(iter(stage.tables))
+        rows = _done(store, every, program)
         there = set(rows[first]["unit"].to_list())
         number = max((_number(p.stem) for p in store.batches(first, program)), default=0)
         units: dict[str, Unit] = {}
@@ -163,17 +165,31 @@ def _number(stem: str) -> int:
     return int(stem.removeprefix("batch-"))
 
 
-def _everything(store: Store, name: str, table: pa.DataFrameSchema, program: str) -> pl.DataFrame:
-    """Finished rows and those of batches, each unit from the first place that has it."""
-    parts = [store.part(name, program), *store.batches(name, program)]
-    seen: set[str] = set()
-    kept = []
-    for path in parts:
-        rows = read_or_empty(table, path)
-        rows = rows.filter(~pl.col("unit").is_in(sorted(seen)))
-        seen |= set(rows["unit"].to_list())
-        kept.append(rows)
-    return pl.concat(kept)
+def _done(
+    store: Store, every: Mapping[str, pa.DataFrameSchema], program: str
+) -> dict[str, pl.DataFrame]:
+    """Rows of done units by folder, from finished files and from batches.
+
+    Each unit counts from the first place that has it. The first folder decides which are done:
+    a kill between two files leaves rows of units that are not.
+    """
+    first = next(iter(every))
+    paths = [store.part(first, program), *store.batches(first, program)]
+    kept: dict[str, list[pl.DataFrame]] = {name: [empty(table)] for name, table in every.items()}
+    seen: dict[str, set[str]] = {name: set() for name in every}
+    for filename in (path.name for path in paths):
+        sound = {}
+        for name, table in every.items():
+            rows = read_if_sound(table, store.part(name, program).with_name(filename))
+            if rows is not None:
+                sound[name] = rows
+        for name, rows in sound.items() if sound.keys() == every.keys() else ():
+            kept[name].append(rows.filter(~pl.col("unit").is_in(sorted(seen[name]))))
+            seen[name] |= set(rows["unit"].to_list())
+    done = sorted(seen[first])
+    return {
+        name: pl.concat(parts).filter(pl.col("unit").is_in(done)) for name, parts in kept.items()
+    }
 
 
 def _frames(
@@ -210,12 +226,11 @@ def _finish(
 ) -> dict[str, int]:
     """Write the finished files, sorted, where they changed; then remove the batches."""
     every = {**stage.tables, **stage.journals}
-    first = next(iter(stage.tables))
     heights = {}
-    for name in [*(n for n in every if n != first), first]:
+    for name, table in every.items():
         wanted = rows[name].filter(pl.col("unit").is_in(keys))
         ordered = wanted.sort(stage.order.get(name, ("unit",)), maintain_order=True)
-        write_changed(store, every[name], program, ordered, name)
+        write_changed(store, table, program, ordered, name)
         heights[name] = ordered.height
     for name in every:
         for path in store.batches(name, program):
@@ -237,8 +252,8 @@ def write_changed(
     """
     name = name or str(table.name)
     path = store.part(name, program)
-    same = path.exists() and read_or_empty(table, path).equals(rows)
-    if same and made_from == store.digest(name, program):
+    there = read_if_sound(table, path)
+    if there is not None and there.equals(rows) and made_from == store.digest(name, program):
         return False
     metadata = None if made_from is None else {"made_from": made_from}
     write_aside(path, validated(table, rows), metadata)

@@ -28,6 +28,10 @@ class PartitionBusy(RuntimeError):
     """Another process is writing the same partition of the same stage."""
 
 
+class SpoiltFile(RuntimeError):
+    """A finished file that cannot be read: cut short, or not Parquet."""
+
+
 def write_aside(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None) -> None:
     """Write a Parquet file (zstd) under a temporary name and move it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,10 +60,13 @@ class Store:
     def read(self, table: pa.DataFrameSchema, program: str, name: str = "") -> pl.DataFrame:
         """Finished rows; the empty table where there are none or where its columns changed.
 
-        ``name`` is the folder's name where it is not the table's.
+        ``name`` is the folder's name where it is not the table's. Raises SpoiltFile.
         """
         path = self.part(name or table.name, program)
-        return read_or_empty(table, path)
+        found = read_if_sound(table, path)
+        if found is None and path.exists() and not _is_parquet(path):
+            raise SpoiltFile(f"{path} is not readable as Parquet; its stage makes it again")
+        return empty(table) if found is None else found
 
     def read_all(
         self, table: pa.DataFrameSchema, programs: Sequence[str], name: str = ""
@@ -69,10 +76,10 @@ class Store:
 
     def digest(self, table: str, program: str) -> str | None:
         """What a finished file says that it was made from, or None."""
-        path = self.part(table, program)
-        if not path.exists():
+        try:
+            return pl.read_parquet_metadata(self.part(table, program)).get("made_from")
+        except (OSError, pl.exceptions.PolarsError):
             return None
-        return pl.read_parquet_metadata(path).get("made_from")
 
     @contextmanager
     def locked(self, stage: str, program: str) -> Iterator[None]:
@@ -89,10 +96,18 @@ class Store:
             yield
 
 
-def read_or_empty(table: pa.DataFrameSchema, path: Path) -> pl.DataFrame:
-    """The file's rows if it has the table's columns and types, else the empty table."""
-    wanted = empty(table)
-    if not path.exists():
-        return wanted
-    found = pl.read_parquet(path, hive_partitioning=False)
-    return found if found.schema == wanted.schema else wanted
+def read_if_sound(table: pa.DataFrameSchema, path: Path) -> pl.DataFrame | None:
+    """The file's rows, or None where it is missing, spoilt, or has other columns or types."""
+    try:
+        found = pl.read_parquet(path, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    return found if found.schema == empty(table).schema else None
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        pl.read_parquet_schema(path)
+    except (OSError, pl.exceptions.PolarsError):
+        return False
+    return True

@@ -30,7 +30,7 @@ from steptp_dagster.dataset.schemas import (
 )
 from steptp_dagster.dataset.selection import filtered
 from steptp_dagster.dataset.statistics import statistics
-from steptp_dagster.dataset.store import WHOLE, Store
+from steptp_dagster.dataset.store import WHOLE, Store, read_if_sound
 from steptp_dagster.dataset.versions import code_version
 
 STAGE = Stage(
@@ -81,9 +81,9 @@ def tables(store: Store, profile: Profile) -> Tables:
 def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
     """Bring ``filtered_dataset`` and ``exclusions`` up to date, where their inputs changed."""
     made_from = inputs_digest(store, profile)
-    if store.digest("exclusions", WHOLE) == made_from:
-        rows = store.read(FILTERED_DATASET, WHOLE).height
-        return Report(0, rows, 0, {"filtered_dataset": rows})
+    there = read_if_sound(FILTERED_DATASET, store.part("filtered_dataset", WHOLE))
+    if there is not None and store.digest("exclusions", WHOLE) == made_from:
+        return Report(0, there.height, 0, {"filtered_dataset": there.height})
     result = filtered(tables(store, profile), profile)
 
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
