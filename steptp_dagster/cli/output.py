@@ -40,9 +40,15 @@ def json_option(command: F) -> F:
 def emit(data: object, text: str | Callable[[], str], *, as_json: bool) -> None:
     """Print a result: ``data`` as JSON, or the text made for people."""
     if as_json:
-        click.echo(json.dumps(data, indent=1, ensure_ascii=False, default=str))
+        told = json.dumps(data, indent=1, ensure_ascii=False, default=str)
     else:
-        click.echo(text if isinstance(text, str) else text())
+        told = text if isinstance(text, str) else text()
+    try:
+        click.echo(told)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Failure(f"standard output: {error.strerror or error}") from error
 
 
 def say(message: str) -> None:
@@ -52,6 +58,9 @@ def say(message: str) -> None:
 
 def read_text(name: str) -> str:
     """The text of a file, or of standard input for ``-``. Fails in words with exit code 2."""
+    # Python has no stream at all where the caller closed it.
+    if name == "-" and sys.stdin is None:
+        raise Failure("standard input is closed")
     try:
         held = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return held.decode("utf-8")

@@ -41,6 +41,8 @@ def verify(
         raise Failure(f"there is no target {target!r}; one of {', '.join(TARGETS)}")
     if seed < 0:
         raise Failure(f"a seed is not negative: {seed}")
+    if not timeout > 0:
+        raise Failure(f"a timeout is a positive number of seconds: {timeout:g}")
     if original == candidate == "-":
         raise Failure("only one of the two files can be standard input")
     first = read_valid(original).signed

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steptp_dagster import paths, progress
-from steptp_dagster.cli.output import Failure, read_text, table
+from steptp_dagster.cli.output import Failure, emit, read_text, table
 
 
 def test_a_table_without_rows_has_its_head() -> None:
@@ -24,6 +24,22 @@ def test_read_text_fails_in_words(tmp_path: Path) -> None:
     binary.write_bytes(b"ok \xff")
     with pytest.raises(Failure, match=r"not UTF-8 text \(byte 3\)"):
         read_text(str(binary))
+
+
+def test_a_closed_input_fails_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(Failure, match="standard input is closed"):
+        read_text("-")
+
+
+def test_a_full_device_fails_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(Failure, match="standard output: No space left"):
+        emit({}, "text", as_json=True)
 
 
 def test_progress_elsewhere_is_plain_lines() -> None:

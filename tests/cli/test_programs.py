@@ -131,7 +131,7 @@ def test_apply_lists_refusals(files: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("apply", "loop_splt", "matmul"), "did you mean loop_split?"),
+        (("apply", "loop_splt", "matmul"), "did you mean loop_split"),
         (("apply", "loop_split", "matmul", "--site", "999"), "not 999"),
         (("apply", "loop_split", "matmul", "--site", "-1"), "not -1"),
         (("apply", "loop_split", "invalid"), "out-of-bounds"),
@@ -140,6 +140,8 @@ def test_apply_lists_refusals(files: dict[str, str]) -> None:
         (("verify", "reordered", "matmul"), "header line"),
         (("verify", "matmul", "matmul", "--target", "abacus"), "abacus"),
         (("verify", "matmul", "matmul", "--seed", "-1"), "negative"),
+        (("verify", "matmul", "matmul", "--timeout", "0"), "positive number of seconds"),
+        (("verify", "matmul", "matmul", "--timeout", "nan"), "positive number of seconds"),
     ],
 )
 def test_wrong_use_is_exit_code_2(
