@@ -16,6 +16,7 @@ from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
 from steptp_dagster.strategies.memory.set_storage_layout import SetStorageLayout
 from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
+from steptp_dagster.strategies.operator.loop_binding import LoopBinding
 from steptp_dagster.strategies.operator.loop_reorder import LoopReorder
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
@@ -32,6 +33,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     SetStorageScope,
     LoopReorder,
     SetStorageLayout,
+    LoopBinding,
 )
 
 
