@@ -6,10 +6,12 @@ nests that are, one in the other, its only statement.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from steptp_dagster.leir.accesses import Accesses
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Loop, Nest, Statement
+from steptp_dagster.leir.ast import THREAD_AXES, Loop, Nest, Statement
+from steptp_dagster.leir.dependence import Answer, carried
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Update, classify
@@ -147,3 +149,34 @@ def trips(program: SignedProgram, path: Path) -> int:
     for loop in loops_around(program.program, path) + nest_at(program.program, path).loops:
         count *= loop.extent
     return count
+
+
+def block_threads(program: SignedProgram, path: Path) -> int:
+    """Number of threads in a block of the kernel around ``path``."""
+    accesses = Analysis.of(program).accesses
+    largest: dict[str, int] = {}
+    for where, refs in accesses.loops_of.items():
+        for ref in refs if where[0] == path[0] else ():
+            if ref.loop.axis in THREAD_AXES:
+                end = ref.loop.start + ref.loop.extent
+                largest[ref.loop.axis] = max(largest.get(ref.loop.axis, 0), end)
+    return prod(largest.values())
+
+
+def thread_sets(program: SignedProgram, path: Path) -> tuple[str, ...]:
+    """The sets of thread axes of the equations of the kernel around ``path``, as texts."""
+    accesses = Analysis.of(program).accesses
+    found = (
+        " ".join(axis for axis in THREAD_AXES if axis in s.axes) or "none"
+        for s in accesses.statements
+        if s.path[0] == path[0]
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def carries(program: SignedProgram, path: Path, index: str) -> str:
+    """What a loop carries, as the facts say it: none, reduction, dependence or unknown."""
+    found = carried(program, path, index)
+    if found.answer is Answer.NONE and found.reduction is not Answer.NONE:
+        return "reduction"
+    return found.answer.name.lower()

@@ -11,9 +11,11 @@ from steptp_dagster.strategies.base import Strategy
 from steptp_dagster.strategies.graph.compute_inline import ComputeInline
 from steptp_dagster.strategies.graph.dead_code_elimination import DeadCodeElimination
 from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
+from steptp_dagster.strategies.graph.operator_fission import OperatorFission
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
+from steptp_dagster.strategies.memory.layout_transformation import LayoutTransformation
 from steptp_dagster.strategies.memory.set_storage_layout import SetStorageLayout
 from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
 from steptp_dagster.strategies.operator.loop_binding import LoopBinding
@@ -23,6 +25,7 @@ from steptp_dagster.strategies.operator.reduction_factorization import Reduction
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
+    OperatorFission,
     DeadCodeElimination,
     ExpressionReorder,
     OperatorFusion,
@@ -34,6 +37,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopReorder,
     SetStorageLayout,
     LoopBinding,
+    LayoutTransformation,
 )
 
 
