@@ -6,7 +6,7 @@ are named by path.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import yaml
 
@@ -15,7 +15,12 @@ from steptp_dagster.dataset.mapping import BadMapping, build
 
 FOLDER = Path(__file__).resolve().parent / "profiles"
 
+#: Above any count, size or time that makes sense; far below what overflows somewhere.
+_ENDLESS: Final = 2**31
+
 Dtype = Literal["f16", "bf16", "f32", "f64"]
+#: What steps can be verified on; ``verify.record.TARGETS``, which a test compares.
+Target = Literal["llvm"]
 
 
 class ProfileError(ValueError):
@@ -24,8 +29,13 @@ class ProfileError(ValueError):
 
 def _positive(**values: float) -> None:
     for name, value in values.items():
-        if value <= 0:
-            raise ValueError(f"{name} must be positive, not {value}")
+        if not 0 < value < _ENDLESS:
+            raise ValueError(f"{name} must be positive and below {_ENDLESS}, not {value}")
+
+
+def _seed(seed: int) -> None:
+    if not 0 <= seed < _ENDLESS:
+        raise ValueError(f"seed must be at least 0 and below {_ENDLESS}, not {seed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +68,23 @@ class StepPlan:
     def __post_init__(self) -> None:
         """Refuse nothing to do."""
         _positive(sites=self.sites, tokens=self.tokens)
-        if min(self.depth, self.chains, self.chain_sites) < 0:
-            raise ValueError("depth, chains and chain_sites must not be negative")
+        counts = (self.depth, self.chains, self.chain_sites)
+        if min(counts) < 0 or max(counts) >= _ENDLESS:
+            raise ValueError(f"depth, chains and chain_sites must be at least 0, below {_ENDLESS}")
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationPlan:
     """How steps are verified: target, seed of the inputs, limits of one pair."""
 
-    target: str = "llvm"
+    target: Target = "llvm"
     seed: int = 0
     timeout_s: float = 30.0
     memory_mb: int = 4096
 
     def __post_init__(self) -> None:
-        """Refuse empty limits."""
+        """Refuse empty and endless limits."""
+        _seed(self.seed)
         _positive(timeout_s=self.timeout_s, memory_mb=self.memory_mb)
 
 
@@ -98,7 +110,7 @@ class BalancePlan:
     difficulties: tuple[Difficulty, ...] = (Difficulty("any"),)
 
     def __post_init__(self) -> None:
-        """Refuse caps that let nothing through and classes that overlap."""
+        """Refuse caps that let nothing through and classes that overlap or are empty."""
         _positive(per_program_strategy=self.per_program_strategy, tokens=self.tokens)
         if not 0 < self.per_strategy_share <= 1:
             raise ValueError("per_strategy_share must be in (0, 1]")
@@ -106,6 +118,8 @@ class BalancePlan:
         finite = [b for b in bounds if b is not None]
         if bounds[-1:] != [None] or len(finite) != len(bounds) - 1 or finite != sorted(set(finite)):
             raise ValueError("difficulties must rise in tokens, and only the last has no bound")
+        for bound in finite:
+            _positive(tokens=bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +133,8 @@ class SplitPlan:
     def __post_init__(self) -> None:
         """Refuse shares that are no partition."""
         shares = (self.train, self.validation, self.test)
-        if min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
+        # Written so that NaN is refused too.
+        if not (min(shares) >= 0 and abs(sum(shares) - 1) <= 1e-9):
             raise ValueError(f"the shares of the splits must sum to 1, not {sum(shares)}")
 
 
@@ -139,9 +154,11 @@ class Profile:
 
     def __post_init__(self) -> None:
         """Refuse empty and doubled lists."""
+        _seed(self.seed)
         named: dict[str, list[str]] = {
             "programs": [p.name for p in self.programs],
             "dtypes": list(self.dtypes),
+            **({"strategies": list(self.strategies)} if self.strategies is not None else {}),
         }
         for what, items in named.items():
             if not items:
@@ -171,6 +188,8 @@ def load(name_or_path: str) -> Profile:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
         return build(Profile, data)
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"{path.name}: not UTF-8 text: {error.reason}") from error
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}") from error
     except yaml.YAMLError as error:

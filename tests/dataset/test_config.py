@@ -1,8 +1,10 @@
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from steptp_dagster.dataset import config
+from steptp_dagster.verify.record import TARGETS
 
 GOOD = """
 name: x
@@ -44,12 +46,25 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
         (GOOD.replace("[f32]", "f32"), "dtypes: expected a list, found 'f32'"),
         (GOOD.replace("[f32]", "[]"), "dtypes must not be empty"),
         (GOOD.replace("[f32]", "[f32, f32]"), "dtypes named twice: f32"),
-        (GOOD + "steps: {sites: 0}", "steps: sites must be positive, not 0"),
+        (GOOD + "steps: {sites: 0}", "steps: sites must be positive and below 2147483648, not 0"),
+        (GOOD + f"steps: {{depth: {10**30}}}", "steps: depth, chains and chain_sites must be"),
+        (GOOD + "verification: {timeout_s: .nan}", "timeout_s must be positive and below"),
+        (GOOD + f"verification: {{memory_mb: {10**30}}}", "memory_mb must be positive and below"),
+        (GOOD + "verification: {seed: -1}", "verification: seed must be at least 0 and below"),
+        (GOOD + "verification: {target: gpu}", "verification.target: expected one of 'llvm'"),
+        (GOOD.replace("seed: 1", f"seed: {2**31}"), "seed must be at least 0 and below"),
+        (GOOD + "strategies: [a, a]", "strategies named twice: a"),
+        (GOOD + "strategies: []", "strategies must not be empty"),
+        (GOOD + "splits: {train: .nan}", "splits: the shares of the splits must sum to 1"),
         (GOOD + "splits: {train: 0.5}", "splits: the shares of the splits must sum to 1"),
         (GOOD.replace("softmax", "softmax, samples: x"), "programs[0].samples: expected a whole"),
         (
             GOOD + "balance: {difficulties: [{name: a}, {name: b, tokens: 3}]}",
             "balance: difficulties must rise in tokens",
+        ),
+        (
+            GOOD + "balance: {difficulties: [{name: a, tokens: 0}, {name: b}]}",
+            "balance: tokens must be positive",
         ),
     ],
 )
@@ -67,3 +82,13 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(config.ProfileError, match=r"gone.yaml: No such file"):
         config.load(str(tmp_path / "gone.yaml"))
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_bytes(b"\xff\xfe\x00name")
+    with pytest.raises(config.ProfileError, match=r"p.yaml: not UTF-8 text"):
+        config.load(str(tmp_path / "p.yaml"))
+
+
+def test_targets_are_those_of_the_verifier() -> None:
+    assert get_args(config.Target) == TARGETS
