@@ -21,6 +21,7 @@ from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
 from steptp_dagster.strategies.operator.loop_binding import LoopBinding
 from steptp_dagster.strategies.operator.loop_reorder import LoopReorder
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
+from steptp_dagster.strategies.operator.loop_vectorization import LoopVectorization
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
@@ -38,6 +39,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     SetStorageLayout,
     LoopBinding,
     LayoutTransformation,
+    LoopVectorization,
 )
 
 

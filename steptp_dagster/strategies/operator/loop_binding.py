@@ -42,8 +42,8 @@ class LoopBinding(Strategy):
     accumulates may go to a thread axis, where the threads of a block reduce together.
 
     All equations of a kernel stand under the same thread axes, so a loop around only some of them
-    goes to block axes only. No serial loop may become a
-    launch of its own: a loop inside serial loops is bound only inside bound ones.
+    goes to block axes. No serial loop may become a launch of its own: a loop inside serial loops
+    is bound only where these stand inside bound ones.
 
         === example
         --- before
