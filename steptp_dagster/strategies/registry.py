@@ -19,8 +19,10 @@ from steptp_dagster.strategies.memory.layout_transformation import LayoutTransfo
 from steptp_dagster.strategies.memory.set_storage_layout import SetStorageLayout
 from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
 from steptp_dagster.strategies.operator.loop_binding import LoopBinding
+from steptp_dagster.strategies.operator.loop_parallelization import LoopParallelization
 from steptp_dagster.strategies.operator.loop_reorder import LoopReorder
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
+from steptp_dagster.strategies.operator.loop_unrolling import LoopUnrolling
 from steptp_dagster.strategies.operator.loop_vectorization import LoopVectorization
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
 
@@ -40,6 +42,8 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopBinding,
     LayoutTransformation,
     LoopVectorization,
+    LoopParallelization,
+    LoopUnrolling,
 )
 
 

@@ -53,6 +53,13 @@ _RULES: Final = (
         " removed equations wrote",
     ),
     Rule(
+        "distribution-keeps-order",
+        "exact",
+        "every equation runs for the same index values as before, and instances that touch one"
+        " element keep their order; an intermediate with an element for each iteration holds in"
+        " it what that iteration wrote",
+    ),
+    Rule(
         "strip-mining",
         "exact",
         "the outer and inner index together count through the same values in the same order, so"
