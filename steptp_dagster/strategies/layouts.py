@@ -3,7 +3,7 @@
 Every map is injective on the tensor's box, so elements that were apart stay apart.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, Literal
@@ -23,7 +23,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("permute", "merge", "flatten", "split")
 #: Up to this rank all permutations are offered, above it the exchanges of two dimensions.
 _ALL_PERMUTATIONS: Final = 3
 #: Most factors offered for one dimension.
-_MOST_FACTORS: Final = 3
+_MOST_FACTORS: Final = 2
 
 Shape = tuple[int, ...]
 
@@ -95,6 +95,23 @@ def layouts(shape: Shape) -> Iterator[Layout]:
             yield Layout("split", (d, factor))
 
 
+def judged(
+    offered: Iterable[Layout], judge: Callable[[Layout], tuple[str, str] | None]
+) -> Iterator[tuple[Layout, tuple[str, str] | None]]:
+    """The layouts with what is wrong with each, or None.
+
+    Layouts of one kind (of one dimension, for splits) rename elements in the same manner, so the
+    first of them is judged for all: a map that keeps elements apart breaks no rule of validity,
+    the question is only whether the analyses see it.
+    """
+    known: dict[tuple[str, int], tuple[str, str] | None] = {}
+    for layout in offered:
+        key = (layout.kind, layout.numbers[0] if layout.kind == "split" else -1)
+        if key not in known:
+            known[key] = judge(layout)
+        yield layout, known[key]
+
+
 def factors(extent: int) -> tuple[int, ...]:
     """Factors by which a dimension may be split: divisors, or a tile where there are none."""
     found = exact_factors(extent)
@@ -102,7 +119,7 @@ def factors(extent: int) -> tuple[int, ...]:
         return tail_factors(extent)[:1]
     if len(found) <= _MOST_FACTORS:
         return found
-    return (found[0], found[len(found) // 2], found[-1])
+    return (found[0], found[-1])
 
 
 def _orders(rank: int) -> Iterator[tuple[int, ...]]:

@@ -11,6 +11,7 @@ from steptp_dagster.strategies.base import Strategy
 from steptp_dagster.strategies.graph.compute_inline import ComputeInline
 from steptp_dagster.strategies.graph.dead_code_elimination import DeadCodeElimination
 from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
+from steptp_dagster.strategies.graph.expression_splitting import ExpressionSplitting
 from steptp_dagster.strategies.graph.operator_fission import OperatorFission
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
@@ -28,6 +29,7 @@ from steptp_dagster.strategies.operator.reduction_factorization import Reduction
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
+    ExpressionSplitting,
     OperatorFission,
     DeadCodeElimination,
     ExpressionReorder,

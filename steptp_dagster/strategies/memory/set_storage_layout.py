@@ -15,6 +15,8 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, pair, transition
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.layouts import (
+    Layout,
+    judged,
     layout_of,
     layouts,
     parameter_facts,
@@ -96,15 +98,20 @@ class SetStorageLayout(Strategy):
         if all(layout.kind != "split" for layout in offered):
             message = f"no dimension of {tensor} has a factor between 1 and its extent"
             yield Refusal(self.name, path, "extent-without-factor", message)
-        for layout in offered:
-            site = Site.of(self.name, path, tensor=tensor, **parameters(layout))
-            broken = fault(self.apply(program, site))
+
+        def judge(layout: Layout) -> tuple[str, str] | None:
+            return fault(self.apply(program, self._site(path, tensor, layout)))
+
+        for layout, broken in judged(offered, judge):
             if broken is None:
-                yield site
+                yield self._site(path, tensor, layout)
             elif broken[0] == "result-over-limits":
                 yield Refusal(self.name, path, "storage-too-large", broken[1])
             else:
                 yield Refusal(self.name, path, *broken)
+
+    def _site(self, path: Path, tensor: str, layout: Layout) -> Site:
+        return Site.of(self.name, path, tensor=tensor, **parameters(layout))
 
     def apply(self, program: SignedProgram, site: Site) -> SignedProgram:
         """Map the subscripts of every access to the tensor."""
