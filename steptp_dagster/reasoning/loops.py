@@ -178,10 +178,11 @@ def _conditions(roots: tuple[Expr, ...]) -> Iterator[Expr]:
 
 def unrolled_equations(signed: SignedProgram, path: Value) -> int:
     """How many equations a statement becomes once the unrolled loops in it are written out."""
+    found = equations_at(signed, path)
     around = len(loops_around(signed.program, path_of(path)))
     return sum(
         prod(loop.extent for loop in located.loops[around:] if loop.kind == "U")
-        for located in equations_at(signed, path)
+        for located in found
     )
 
 

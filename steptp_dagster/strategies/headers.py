@@ -180,3 +180,9 @@ def carries(program: SignedProgram, path: Path, index: str) -> str:
     if found.answer is Answer.NONE and found.reduction is not Answer.NONE:
         return "reduction"
     return found.answer.name.lower()
+
+
+def bound_inside(program: SignedProgram, path: Path, index: str) -> bool:
+    """Whether a bound loop stands inside the loop ``index`` of the nest at ``path``."""
+    nest = nest_at(program.program, path)
+    return any(loop.axis is not None for loop in loops_inside(nest, index))

@@ -17,6 +17,7 @@ from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
 from steptp_dagster.strategies.memory.layout_transformation import LayoutTransformation
+from steptp_dagster.strategies.memory.precompute_indices import PrecomputeIndices
 from steptp_dagster.strategies.memory.set_storage_layout import SetStorageLayout
 from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
 from steptp_dagster.strategies.operator.loop_binding import LoopBinding
@@ -46,6 +47,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopVectorization,
     LoopParallelization,
     LoopUnrolling,
+    PrecomputeIndices,
 )
 
 

@@ -94,9 +94,17 @@ class LoopBinding(Strategy):
         if broken is not None:
             yield Refusal(self.name, path, *broken)
             return
+        used = axes_in(around_and_in(program, path[:1]))
+        # axes of one sort differ in their limits and in who else runs on them, nothing else
+        known: dict[tuple[bool, bool], tuple[str, str] | None] = {}
         for axis in AXES:
             site = Site.of(self.name, path, loop=loop.index, axis=axis)
-            broken = _axis_fault(program, path, loop, axis) or fault(self.apply(program, site))
+            broken = _axis_fault(program, path, loop, axis)
+            if broken is None:
+                sort = (axis in THREAD_AXES, axis in used)
+                if sort not in known or sort[1]:
+                    known[sort] = fault(self.apply(program, site))
+                broken = known[sort]
             yield site if broken is None else Refusal(self.name, path, *broken)
 
     def keeps_instances(self, site: Site) -> bool:
