@@ -227,21 +227,26 @@ def _tensor(spec: InputSpec, generator: "torch.Generator") -> "torch.Tensor":
 
 
 def _source_text(file: str, name: str) -> str:
-    """The class ``name`` of a program file, after those imports of the file that it uses."""
+    """The class ``name`` of a program file after what it uses of that file, imports first."""
     spec = find_spec(f"{PROGRAMS}.{file}")
     if spec is None or spec.origin is None:
         raise SourceError(f"no file of programs is called {file}")
     text = Path(spec.origin).read_text(encoding="utf-8")
     tree = ast.parse(text)
-    wanted = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
-    if not wanted:
+    classes = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef)}
+    if name not in classes:
         raise SourceError(f"{file} has no class {name}")
-    used = {n.id for n in ast.walk(wanted[0]) if isinstance(n, ast.Name)}
-    imports = []
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            bound = {(a.asname or a.name).split(".")[0] for a in node.names}
-            if bound & used:
-                imports.append(ast.get_source_segment(text, node) or "")
-    body = ast.get_source_segment(text, wanted[0]) or ""
-    return "\n".join(imports) + "\n\n\n" + body + "\n"
+    used: set[str] = set()
+    wanted = [name]
+    for each in wanted:  # grows while it is walked
+        names = {n.id for n in ast.walk(classes[each]) if isinstance(n, ast.Name)}
+        wanted.extend(c for c in classes if c in names and c not in wanted)
+        used |= names
+    imports = [
+        ast.get_source_segment(text, node) or ""
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and {(a.asname or a.name).split(".")[0] for a in node.names} & used
+    ]
+    bodies = [ast.get_source_segment(text, classes[c]) or "" for c in classes if c in wanted]
+    return "\n".join(imports) + "\n\n\n" + "\n\n\n".join(bodies) + "\n"

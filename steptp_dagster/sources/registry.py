@@ -7,6 +7,8 @@ from steptp_dagster.sources.tables import (
     activations,
     attention,
     convolutions,
+    gemm,
+    layered,
     losses,
     matmul,
     norms,
@@ -27,6 +29,8 @@ for _table in (
     losses.SOURCES,
     attention.SOURCES,
     pairs.SOURCES,
+    gemm.SOURCES,
+    layered.SOURCES,
 ):
     for _source in _table:
         if _source.program in SOURCES:

@@ -2,14 +2,15 @@
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import nn
-from torch.export import ExportedProgram
+from torch.export import ExportedProgram, exported_program
 
 #: Composite operators that stay whole: their own nests are shorter, safer or closer to how people
 #: write them than what PyTorch would decompose them into.
@@ -59,13 +60,62 @@ def export(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgr
     """
     with _quiet():
         exported = torch.export.export(module, inputs)
-        table: dict[Any, Any] = torch.export.default_decompositions()
-        for name in KEPT:
-            packet = getattr(torch.ops.aten, name)
-            for overload in packet.overloads():
-                table.pop(getattr(packet, overload), None)
-        result: ExportedProgram = exported.run_decompositions(table)
+        with _known_composites():
+            result: ExportedProgram = exported.run_decompositions(dict(_decompositions()))
         return result
+
+
+#: Where PyTorch looks up, for every program anew, which of its operators are composite.
+_LOOKUP: Final = "_collect_all_valid_cia_ops"
+#: Composites whose decomposition depends on the device and so has to be named.
+_BY_DEVICE: Final = ("scaled_dot_product_attention",)
+
+
+@cache
+def _tables() -> tuple[Mapping[Any, Any], frozenset[Any]]:
+    """Decompositions, and the composite operators that need more than their own kernel.
+
+    Both are the same for all programs, but PyTorch makes them for each: enumerating two thousand
+    operators and overriding five hundred takes longer than exporting a small program. Composites
+    that are neither kept nor listed decompose by their kernels, which is what the table says too.
+    """
+    defaults: Any = torch.export.default_decompositions()
+    table: dict[Any, Any] = dict(defaults.items())
+    for name in KEPT:
+        for overload in _overloads(name):
+            table.pop(overload, None)
+    lookup = getattr(exported_program, _LOOKUP, None)
+    if lookup is None:  # a PyTorch that works otherwise: the slow way is right as well
+        return table, frozenset()
+    composites = frozenset(lookup())
+    by_device = {overload for name in _BY_DEVICE for overload in _overloads(name)}
+    needed = (composites - table.keys()) | (composites & by_device)
+    kernels = composites - needed
+    return {op: how for op, how in table.items() if op not in kernels}, needed
+
+
+def _overloads(name: str) -> list[Any]:
+    packet = getattr(torch.ops.aten, name)
+    return [getattr(packet, overload) for overload in packet.overloads()]
+
+
+def _decompositions() -> Mapping[Any, Any]:
+    return _tables()[0]
+
+
+@contextmanager
+def _known_composites() -> Iterator[None]:
+    """PyTorch takes the composites that need attention from ``_tables``."""
+    needed = _tables()[1]
+    before = getattr(exported_program, _LOOKUP, None)
+    if before is None or not needed:
+        yield
+        return
+    setattr(exported_program, _LOOKUP, lambda: set(needed))
+    try:
+        yield
+    finally:
+        setattr(exported_program, _LOOKUP, before)
 
 
 @contextmanager

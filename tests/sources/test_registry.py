@@ -8,22 +8,15 @@ import pytest
 
 from steptp_dagster.sources.base import BUDGET, Source, SourceError
 from steptp_dagster.sources.registry import SOURCES
+from tests.support.workloads import LEVEL_1, LEVEL_2
 
-CORE = (
-    "Matmul3D",
-    "softmax",
-    "LogSoftmax",
-    "GELU",
-    "LayerNorm",
-    "Max_Pooling_2D",
-    "conv_standard_2D__square_input__square_kernel",
-    "MinGPTCausalAttention",
-)
 sources = pytest.mark.parametrize("source", SOURCES.values(), ids=list(SOURCES))
 
 
-def test_core_programs_are_there() -> None:
-    assert set(CORE) <= set(SOURCES)
+def test_every_workload_is_there_and_no_other() -> None:
+    levels = {name: source.workload_level for name, source in SOURCES.items()}
+    assert levels == {**dict.fromkeys(LEVEL_1, 1), **dict.fromkeys(LEVEL_2, 2)}
+    assert (len(LEVEL_1), len(LEVEL_2), len(SOURCES)) == (83, 119, 202)
 
 
 def test_importing_the_registry_does_not_import_torch() -> None:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.lowering import run
+from steptp_dagster.sources.base import Source
 from steptp_dagster.sources.registry import SOURCES
 from steptp_dagster.translate.fidelity import fidelity
-from tests.support.translation import faithful
+from tests.support.translation import faithful, translated
 
 CORE = (
     "Matmul3D",
@@ -25,7 +26,6 @@ CORE = (
     "conv_standard_2D__square_input__square_kernel",
     "MinGPTCausalAttention",
 )
-REST = tuple(name for name in SOURCES if name not in CORE)
 
 
 def by_tvm(
@@ -34,12 +34,30 @@ def by_tvm(
     return run(signed, arrays, precision="float64")
 
 
-@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
-@pytest.mark.parametrize("program", CORE)
-def test_core_program(program: str, dtype: str) -> None:
+def smallest(source: Source) -> Mapping[str, int]:
+    """The cheapest of a few samples."""
+    return min(source.sample(random.Random(source.program), 6), key=source.work)
+
+
+@pytest.mark.parametrize("program", SOURCES)
+def test_program(program: str) -> None:
+    """In one precision and a small shape; all of them and more shapes in the slow test."""
     source = SOURCES[program]
-    shapes = source.sample(random.Random(dtype), 2)
-    for seed, shape in enumerate(shapes):
+    dtype = source.dtypes[len(program) % len(source.dtypes)]
+    built = source.build(smallest(source), dtype)
+    inputs = built.example(0)
+    translation = faithful(built.module, inputs, built.ranges)
+    assert check_limits(translation.signed) == ()
+    if program in CORE:
+        assert fidelity(built.module, inputs, translation, by_tvm).faithful
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("program", SOURCES)
+def test_program_by_two_evaluators(program: str, dtype: str) -> None:
+    source = SOURCES[program]
+    for seed, shape in enumerate(source.sample(random.Random(dtype), 2)):
         built = source.build(shape, dtype, seed)
         inputs = built.example(seed)
         translation = faithful(built.module, inputs, built.ranges)
@@ -47,17 +65,13 @@ def test_core_program(program: str, dtype: str) -> None:
         assert fidelity(built.module, inputs, translation, by_tvm).faithful
 
 
-@pytest.mark.parametrize(
-    "program",
-    # every operator is tested elsewhere; a third of the programs is enough for every day
-    [p if i % 3 == 0 else pytest.param(p, marks=pytest.mark.slow) for i, p in enumerate(REST)],
-)
-def test_further_program(program: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("program", SOURCES)
+def test_large_shape(program: str) -> None:
     source = SOURCES[program]
-    dtype = source.dtypes[len(program) % len(source.dtypes)]
-    (shape,) = source.sample(random.Random(program), 1)
-    built = source.build(shape, dtype)
-    translation = faithful(built.module, built.example(0), built.ranges)
+    (shape,) = source.sample(random.Random(program), 1, "large")
+    built = source.build(shape, "f32")
+    translation = translated(built.module, built.blank(), built.ranges)
     assert check_limits(translation.signed) == ()
 
 
