@@ -21,6 +21,7 @@ from steptp_dagster.strategies.memory.precompute_indices import PrecomputeIndice
 from steptp_dagster.strategies.memory.set_storage_layout import SetStorageLayout
 from steptp_dagster.strategies.memory.set_storage_scope import SetStorageScope
 from steptp_dagster.strategies.operator.loop_binding import LoopBinding
+from steptp_dagster.strategies.operator.loop_fusion import LoopFusion
 from steptp_dagster.strategies.operator.loop_parallelization import LoopParallelization
 from steptp_dagster.strategies.operator.loop_reorder import LoopReorder
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
@@ -48,6 +49,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopParallelization,
     LoopUnrolling,
     PrecomputeIndices,
+    LoopFusion,
 )
 
 
