@@ -25,6 +25,7 @@ from steptp_dagster.strategies.operator.loop_fusion import LoopFusion
 from steptp_dagster.strategies.operator.loop_parallelization import LoopParallelization
 from steptp_dagster.strategies.operator.loop_reorder import LoopReorder
 from steptp_dagster.strategies.operator.loop_split import LoopSplit
+from steptp_dagster.strategies.operator.loop_tiling import LoopTiling
 from steptp_dagster.strategies.operator.loop_unrolling import LoopUnrolling
 from steptp_dagster.strategies.operator.loop_vectorization import LoopVectorization
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
@@ -50,6 +51,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopUnrolling,
     PrecomputeIndices,
     LoopFusion,
+    LoopTiling,
 )
 
 
