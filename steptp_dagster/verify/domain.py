@@ -13,7 +13,14 @@ import numpy as np
 
 from steptp_dagster.leir.ast import Binary, Call, Compare, Expr, Inf, Int, Real
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import map_expr, map_program
+from steptp_dagster.leir.walk import (
+    accesses_in,
+    equations,
+    expressions,
+    iter_expr,
+    map_expr,
+    map_program,
+)
 from steptp_dagster.lowering import Kernel, compile_programs
 from steptp_dagster.verify.compare import Array
 
@@ -54,6 +61,30 @@ def with_poles_marked(signed: SignedProgram) -> SignedProgram:
     """
     program = map_program(signed.program, lambda expr: map_expr(expr, _marked_pole))
     return SignedProgram(program, signed.signature)
+
+
+def takes_masks(signed: SignedProgram) -> bool:
+    """Whether ``-inf`` in the data is a mask to the program: it selects, compares or exponentiates.
+
+    Plain arithmetic has no masks. Infinities there would only tell apart rewrites that agree on
+    all numbers, such as ``a*(b+c)`` and ``a*b+a*c``.
+    """
+    return any(
+        _selects(node)
+        for located in equations(signed.program)
+        for expr in expressions(located.equation)
+        for node in iter_expr(expr)
+    )
+
+
+def _selects(node: Expr) -> bool:
+    match node:
+        case Inf() | Call(function="exp" | "max" | "min"):
+            return True
+        case Compare():
+            return any(True for _ in accesses_in(node))
+        case _:
+            return False
 
 
 def _marked_pole(expr: Expr) -> Expr:

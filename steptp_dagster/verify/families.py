@@ -8,7 +8,7 @@ What a family draws depends on the seed, the family's and the tensor's name, and
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import cycle, pairwise
 from math import prod, sqrt
 from typing import Any, Final, Literal
 
@@ -32,6 +32,8 @@ _POSITIVE_FLOOR: Final = 0.01
 _TINY: Final = {"f16": 2.0**-18, "bf16": 2.0**-128, "f32": 2.0**-128, "f64": 2.0**-1030}
 #: Magnitudes above the square root of the largest number of each float format.
 _HUGE: Final = {"f16": 2.0**9, "bf16": 2.0**70, "f32": 2.0**70, "f64": 2.0**540}
+#: Scales of inputs beside each other: a sum of two of them loses digits of the smaller.
+_APART: Final = (1.0, 2.0**7, 2.0**13)
 _INTEGER_SPAN: Final = 8
 
 
@@ -41,6 +43,7 @@ class Family:
 
     ``infinite`` ones put ``-inf`` into inputs; ``only_finiteness`` ones are too small for errors
     to mean anything; ``discrete`` ones draw from few values, which a program may compare with.
+    ``scales`` are factors that the float tensors take in turn, in the order of the signature.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Family:
     infinite: bool = False
     only_finiteness: bool = False
     discrete: bool = False
+    scales: tuple[float, ...] = (1.0,)
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
@@ -202,6 +206,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("outlier", _outlier, adversarial=True),
     Family("row-levels", _row_levels, adversarial=True),
     Family("rising", _rising, adversarial=True),
+    Family("first-larger", _normal, adversarial=True, scales=_APART[::-1]),
+    Family("first-smaller", _normal, adversarial=True, scales=_APART),
     Family("tiny", _tiny, adversarial=True, only_finiteness=True),
     Family("masked", _masked, adversarial=True, infinite=True),
     Family("masked-first", _masked_first, adversarial=True, infinite=True),
@@ -231,14 +237,20 @@ def inputs(
     ``draw`` counts further data of the same family and seed.
     """
     stream = (family.name, f"draw {draw}") if draw else (family.name,)
+    drawn = [v for v in signature.sources if v.role != "const"]
+    floats = [v.name for v in drawn if DTYPES[v.dtype].is_float]
+    scales = dict(zip(floats, cycle(family.scales), strict=False))
     return {
-        v.name: _filled(v, family, generator(seed, *stream, v.name), domain)
-        for v in signature.sources
-        if v.role != "const"
+        v.name: _filled(
+            v, family, generator(seed, *stream, v.name), domain, scales.get(v.name, 1.0)
+        )
+        for v in drawn
     }
 
 
-def _filled(variable: Variable, family: Family, rng: np.random.Generator, domain: Domain) -> Array:
+def _filled(
+    variable: Variable, family: Family, rng: np.random.Generator, domain: Domain, scale: float
+) -> Array:
     kind = DTYPES[variable.dtype]
     if kind.kind == "bool":
         return rng.random(variable.shape) < 0.5
@@ -247,7 +259,7 @@ def _filled(variable: Variable, family: Family, rng: np.random.Generator, domain
     pattern = family.pattern
     if family.infinite and (variable.role == "param" or variable.low is not None):
         pattern = _normal
-    values = pattern(rng, variable.shape, variable.dtype)
+    values = scale * pattern(rng, variable.shape, variable.dtype)
     if variable.role == "param":
         values = values * _parameter_scale(variable.shape)
     if domain == "positive" or (domain == "positive-parameters" and variable.role == "param"):

@@ -17,7 +17,7 @@ from steptp_dagster.leir.walk import accesses_in, equations, expressions, iter_e
 from steptp_dagster.lowering import Kernel, compile_programs
 from steptp_dagster.lowering.build import Identity, identity_of
 from steptp_dagster.verify.compare import EPSILON, Array, difference, error, fits, is_float
-from steptp_dagster.verify.domain import Reference, without_overflow
+from steptp_dagster.verify.domain import Reference, takes_masks, without_overflow
 from steptp_dagster.verify.families import (
     DOMAINS,
     FAMILIES,
@@ -120,7 +120,9 @@ def evaluate(signed: SignedProgram, seed: int, compared: tuple[float, ...] = ())
         return _kept[key]
     working = compile_programs([signed], "working")[0]
     double = Reference(signed, compile_programs([signed], "float64")[0])
-    families = (*FAMILIES, thresholds_family(compared)) if compared else FAMILIES
+    masks = takes_masks(signed)
+    families = [family for family in FAMILIES if masks or not family.infinite]
+    families += [thresholds_family(compared)] if compared else []
     cases: list[Case] = []
     dropped: list[str] = []
     for family in families:
