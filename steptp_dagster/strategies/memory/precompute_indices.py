@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
+from steptp_dagster.leir.affine import is_opaque
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import (
     Access,
@@ -17,6 +18,7 @@ from steptp_dagster.leir.ast import (
     Program,
     Unary,
 )
+from steptp_dagster.leir.conversion import Converter
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import (
@@ -57,8 +59,8 @@ class PrecomputeIndices(Strategy):
     """Tabulate a compound subscript over its indices in an ``i64`` tensor, and read the table.
 
     The table is filled by a nest of its own in front of the nest that uses it, with one entry per
-    combination of the indices; every subscript of the nest that is this expression, of reads and
-    of writes, becomes a lookup. Lookups stay in range also where the subscript is used under a
+    combination of the indices; every subscript of the nest with this value, of reads and of
+    writes, becomes a lookup. Lookups stay in range also where the subscript is used under a
     condition and would leave its tensor, since the table holds negative numbers as well.
 
     ``expression`` is the subscript as it stands in the nest.
@@ -116,8 +118,11 @@ class PrecomputeIndices(Strategy):
         names = _order(expr)
         lookup = Access(name, "i64", "g", tuple(Index(index) for index in names))
 
-        def change(_: Path, node: Access) -> Access:
-            looked_up = tuple(lookup if s == expr else s for s in node.subscripts)
+        statement_at = Analysis.of(program).accesses.statement_at
+
+        def change(where: Path, node: Access) -> Access:
+            converter = statement_at[where].converter
+            looked_up = tuple(lookup if _same(s, expr, converter) else s for s in node.subscripts)
             return Access(node.name, node.dtype, node.scope, looked_up)
 
         nest = with_accesses(at(program.program, path), path, change)
@@ -183,6 +188,18 @@ def _compound(program: Program, path: Path) -> tuple[Expr, ...]:
                     if isinstance(subscript, Binary | Unary) and indices_in(subscript):
                         found.setdefault(subscript)
     return tuple(found)
+
+
+def _same(subscript: Expr, expr: Expr, converter: Converter) -> bool:
+    """Whether a subscript is the expression, perhaps written otherwise (``c+4*a``, ``a*4+c``)."""
+    if subscript == expr:
+        return True
+    if isinstance(subscript, Int) or indices_in(subscript) != indices_in(expr):
+        return False
+    if any(True for _ in accesses_in(subscript)):
+        return False
+    form = converter.form(subscript)
+    return form is not None and not is_opaque(form) and form == converter.form(expr)
 
 
 def _expression(program: Program, site: Site) -> Expr:
