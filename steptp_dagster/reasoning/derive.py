@@ -21,7 +21,7 @@ loops_around         path                indices of the loops around it, a nest'
 loop_extent          path, index         of the loop ``index`` at or around the statement
 loop_start           path, index         of the loop ``index`` at or around the statement
 loop_kind            path, index         of the loop ``index`` at or around the statement
-trip_count           path                product of the extents of ``loops_around``
+trip_count           path                product of the extents of ``loops_around``, guards aside
 reads                path                names of the tensors read
 writes               path                names of the tensors written
 read_texts           path, tensor        its distinct read accesses, as text

@@ -271,7 +271,7 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "loop_extent": lambda f: f"{_loop(f)} has extent {f.value}",
     "loop_start": lambda f: f"{_loop(f)} starts at {f.value}",
     "loop_kind": lambda f: f"{_loop(f)} is {LOOP_KINDS[str(f.value)]}",
-    "trip_count": lambda f: f"{_where(f)} runs {f.value} times",
+    "trip_count": lambda f: f"{_where(f)} has {f.value} iteration{'' if f.value == 1 else 's'}",
     "reads": lambda f: f"{_where(f)} reads {codes(f.value)}",
     "writes": lambda f: f"{_where(f)} writes {codes(f.value)}",
     "read_texts": _accesses("reads"),

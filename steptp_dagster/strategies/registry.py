@@ -14,6 +14,7 @@ from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
 from steptp_dagster.strategies.graph.expression_splitting import ExpressionSplitting
 from steptp_dagster.strategies.graph.operator_fission import OperatorFission
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
+from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
 from steptp_dagster.strategies.memory.layout_transformation import LayoutTransformation
@@ -52,6 +53,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     PrecomputeIndices,
     LoopFusion,
     LoopTiling,
+    NormalLoopMaxToPrefixMax,
 )
 
 

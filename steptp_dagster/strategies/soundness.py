@@ -60,6 +60,12 @@ _RULES: Final = (
         " it what that iteration wrote",
     ),
     Rule(
+        "naming",
+        "exact",
+        "the name is computed from the same elements, while they hold the same values, and in the"
+        " type in which the part is computed, so reading it gives the very value of the part",
+    ),
+    Rule(
         "strip-mining",
         "exact",
         "the outer and inner index together count through the same values in the same order, so"
@@ -135,6 +141,19 @@ _RULES: Final = (
         "exact",
         "the accumulator starts from the value that the target started from, takes the same"
         " operands in the same order and dtype, and is stored once at the end",
+    ),
+    Rule(
+        "running-maximum",
+        "exact",
+        "each step keeps the larger of the step before and its own score, so the last step holds"
+        " the maximum of the row, which no rounding depends on",
+    ),
+    Rule(
+        "rescaled-weighted-sum",
+        "reassociated",
+        "weighted sum and sum of the weights are rescaled as a whole whenever the running maximum"
+        " grows, so after the last step their quotient is the sum of the normalised weights times"
+        " their operands; while every score so far is minus infinity both stay zero",
     ),
     Rule(
         "rescaled-running-sum",
