@@ -51,11 +51,12 @@ types: install
 doctest: install
 	$(BIN)/python -m pytest -q --doctest-modules steptp_dagster
 
+# One process per core; each keeps its numerical libraries to one thread.
 pytest: install
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxschedchunk 8
 
 slow: install ## The tests that take minutes
-	$(BIN)/python -m pytest -q -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxschedchunk 8 -m slow
 
 dev: install ## Open the Dagster UI on http://localhost:3000
 	DAGSTER_HOME=$(CURDIR)/.dagster STEPTP_PROFILE=$(PROFILE) $(BIN)/dagster dev
