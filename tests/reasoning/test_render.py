@@ -18,7 +18,7 @@ from tests.support.strategy_steps import step_cases, step_named
 NAMES = list(step_cases())
 
 GOLDEN = """\
-{opening} Statement 1.1 accumulates with `+`, reduces over `c` and runs 24 times.
+{opening} Statement 1.1 accumulates with `+`, reduces over `c` and has 24 iterations.
 
 {question}
 - not global? No: `D` stands in global memory.

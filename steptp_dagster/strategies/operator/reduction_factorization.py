@@ -203,7 +203,9 @@ def _reduction(program: SignedProgram, path: tuple[int, ...]) -> Reduction | Pro
 def _sites(name: str, program: SignedProgram, reduction: Reduction, loop: Loop) -> Iterator[Site]:
     n = loop.extent
     power = 1 << ((n - 1).bit_length() - 1)
-    for at in sorted({n // 2, n // 4, 3 * n // 4, power} & set(range(1, n))):
+    # The middle always; elsewhere no part of a single iteration, which shares out nothing.
+    others = {n // 4, 3 * n // 4, power} & set(range(2, n - 1))
+    for at in sorted({n // 2} | others):
         yield Site.of(name, reduction.path, form="cut", loop=loop.index, at=at)
     if loop.axis is not None and not _block_axis_free(program, reduction, loop):
         return
