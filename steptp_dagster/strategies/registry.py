@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from steptp_dagster.strategies.base import Strategy
+from steptp_dagster.strategies.graph.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+)
 from steptp_dagster.strategies.graph.compute_inline import ComputeInline
 from steptp_dagster.strategies.graph.dead_code_elimination import DeadCodeElimination
 from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
@@ -33,6 +36,7 @@ from steptp_dagster.strategies.operator.reduction_factorization import Reduction
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
+    CommonSubexpressionElimination,
     ExpressionSplitting,
     OperatorFission,
     DeadCodeElimination,

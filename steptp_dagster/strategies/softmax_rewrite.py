@@ -16,7 +16,7 @@ from steptp_dagster.leir.walk import (
     map_expr,
 )
 from steptp_dagster.strategies.rewrite import new_tensor_names
-from steptp_dagster.strategies.softmax_rows import Rows
+from steptp_dagster.strategies.softmax_rows import Maximum, Rows
 from steptp_dagster.strategies.streaming import (
     MINUS_INF,
     ZERO,
@@ -27,7 +27,7 @@ from steptp_dagster.strategies.streaming import (
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where the loop over a row stands: its nest, its place there, all loops but it below.
 
     ``alone``: nothing but the maximum runs in the loop.
@@ -40,7 +40,8 @@ class _Place:
     alone: bool
 
 
-def _place(program: Program, rows: Rows) -> _Place:
+def place_of(program: Program, rows: Rows | Maximum) -> Place:
+    """Where the loop over a row stands."""
     path = rows.reduction.path
     nest = at(program, path)
     if not isinstance(nest, Nest):
@@ -54,12 +55,12 @@ def _place(program: Program, rows: Rows) -> _Place:
         alone = alone and len(statement.body) == 1
         inner += statement.loops if statement is not nest else ()
         statement = statement.body[step]
-    return _Place(path, nest.loops[:depth], rows.reduction.loop, inner, alone)
+    return Place(path, nest.loops[:depth], rows.reduction.loop, inner, alone)
 
 
 def not_private(program: Program, rows: Rows) -> str | None:
     """Why no thread can keep the running values to itself, or None."""
-    place = _place(program, rows)
+    place = place_of(program, rows)
     if not place.alone:
         return "other statements run inside the loop over the row"
     for loop in loops_around(program, rows.max_path):
@@ -70,15 +71,16 @@ def not_private(program: Program, rows: Rows) -> str | None:
     return None
 
 
-def _state_tensor(name: str, like: Access, scope: str) -> Access:
+def state_tensor(name: str, like: Access, scope: str) -> Access:
+    """A tensor for running values: like another one, in its evaluation type."""
     return replace(like, name=name, dtype=DTYPES[like.dtype].evaluation.name, scope=scope)
 
 
 def history(program: SignedProgram, rows: Rows) -> Program:
     """The program with one array element per step for the running maximum and sum."""
     names = new_tensor_names(program, 2)
-    n = _state_tensor(names[0], rows.maximum, rows.maximum.scope)
-    r = _state_tensor(names[1], rows.total, rows.total.scope)
+    n = state_tensor(names[0], rows.maximum, rows.maximum.scope)
+    r = state_tensor(names[1], rows.total, rows.total.scope)
     loop = rows.reduction.loop
     streaming = tuple(
         replace(equation, guard=rows.guard)
@@ -104,18 +106,18 @@ def history(program: SignedProgram, rows: Rows) -> Program:
         rows.sum_path: (),
         **dict.fromkeys(rows.inits, ()),
     }
-    place = _place(program.program, rows)
+    place = place_of(program.program, rows)
     after: dict[Path, tuple[Statement, ...]] = {}
     if kept:
-        after[place.path] = _under(program.program, place, tuple(kept))
-    return _rebuilt(program.program, changes, after, read_last)
+        after[place.path] = under_rows(program.program, place, tuple(kept))
+    return rebuilt(program.program, changes, after, read_last)
 
 
 def rolling(program: SignedProgram, rows: Rows) -> Program:
     """The program with the running maximum and sum in thread-private scalars."""
     names = new_tensor_names(program, 3)
     scalar = Access(names[0], rows.maximum.dtype, "l")
-    n = _state_tensor(names[0], scalar, "l")
+    n = state_tensor(names[0], scalar, "l")
     r = replace(n, name=names[1], dtype=DTYPES[rows.total.dtype].evaluation.name)
     new = replace(n, name=names[2])
     step = tuple(
@@ -128,16 +130,18 @@ def rolling(program: SignedProgram, rows: Rows) -> Program:
         Equation(rows.maximum, n, rows.guard),
         Equation(rows.total, r, rows.guard),
     )
-    place = _place(program.program, rows)
+    place = place_of(program.program, rows)
     changes: dict[Path, tuple[Statement, ...]] = {
-        place.path: _under(program.program, place, body),
+        place.path: under_rows(program.program, place, body),
         rows.sum_path: (),
         **dict.fromkeys(rows.inits, ()),
     }
-    return _rebuilt(program.program, changes, {}, lambda node: node)
+    return rebuilt(program.program, changes, {}, lambda node: node)
 
 
-def _under(program: Program, place: _Place, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+def under_rows(
+    program: Program, place: Place, body: tuple[Statement, ...]
+) -> tuple[Statement, ...]:
     """The statements under all loops of a row but the one over it.
 
     At the top level there must be a loop; where none is left, one of extent 1 is made.
@@ -161,7 +165,7 @@ def _nest(old: Nest, body: tuple[Statement, ...]) -> tuple[Nest, ...]:
     return (replace(old, body=body),)
 
 
-def _rebuilt(
+def rebuilt(
     program: Program,
     changes: Mapping[Path, tuple[Statement, ...]],
     after: Mapping[Path, tuple[Statement, ...]],
