@@ -43,20 +43,23 @@ def parts(equation: Equation) -> Iterator[tuple[Expr, str]]:
     """
     seen: set[Expr] = set()
     value = typed_equation(equation).value
-    for node in _operations(value):
+    for node, _ in operations_with_parents(value):
         if node is not value and node.expr not in seen:
             seen.add(node.expr)
             yield node.expr, node.dtype.name
 
 
-def _operations(typed: Typed) -> Iterator[Typed]:
-    """Operations outside subscripts that read a tensor, pre-order."""
+def operations_with_parents(
+    typed: Typed, parent: Typed | None = None
+) -> Iterator[tuple[Typed, Typed | None]]:
+    """Operations outside subscripts that read a tensor, pre-order, each with the one around it."""
     if isinstance(typed.expr, Access):
         return
     if isinstance(typed.expr, Unary | Binary | Compare | Call) and reads_tensor(typed.expr):
-        yield typed
+        yield typed, parent
+        parent = typed
     for operand in typed.operands:
-        yield from _operations(operand)
+        yield from operations_with_parents(operand, parent)
 
 
 def reads_tensor(expr: Expr) -> bool:

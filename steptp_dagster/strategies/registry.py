@@ -18,6 +18,9 @@ from steptp_dagster.strategies.graph.expression_splitting import ExpressionSplit
 from steptp_dagster.strategies.graph.operator_fission import OperatorFission
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
+from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
+    NormalLoopSummationOnExpToPrefixSummationOnExp,
+)
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
 from steptp_dagster.strategies.memory.layout_transformation import LayoutTransformation
@@ -58,6 +61,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopFusion,
     LoopTiling,
     NormalLoopMaxToPrefixMax,
+    NormalLoopSummationOnExpToPrefixSummationOnExp,
 )
 
 

@@ -11,6 +11,7 @@ from tests.support.strategy_cases import FOLDER, cases_of, refusals_of
 ROOT = Path(__file__).parents[2]
 #: Shown as evidence, but a survey never proposes anything else: names are fresh, nests adjacent.
 HOLDS_BY_CONSTRUCTION = {
+    ("common_subexpression_elimination", "type-changes"),
     ("expression_splitting", "type-changes"),
     ("loop_split", "index-name-taken"),
     ("operator_fusion", "not-adjacent"),
