@@ -59,7 +59,7 @@ slow: install ## The tests that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxschedchunk 8 -m slow
 
 dev: install ## Open the Dagster UI on http://localhost:3000
-	DAGSTER_HOME=$(CURDIR)/.dagster STEPTP_PROFILE=$(PROFILE) $(BIN)/dagster dev
+	DAGSTER_HOME='$(CURDIR)/.dagster' STEPTP_PROFILE=$(PROFILE) $(BIN)/dagster dev
 
 format: install ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix $(LINTED)

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,6 +14,9 @@ from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say
 
 if TYPE_CHECKING:
     import dagster as dg
+
+#: Exit code of a build that Ctrl-C ended, as shells have it.
+STOPPED: Final = 130
 
 
 @click.command()
@@ -37,6 +40,8 @@ def build(profile: str, data: Path | None, workers: int, as_json: bool) -> None:
     start = time.monotonic()
     say(f"Building profile {profile} into {paths.data()}")
     result = run(programs)
+    if _interrupted(result):
+        raise Failure("stopped; what is done is kept, and the same command goes on", STOPPED)
     if not result.success:
         raise Failure(_why(result), REJECTED)
     summary = summarise(paths.data(), time.monotonic() - start, result.run_id)
@@ -45,8 +50,6 @@ def build(profile: str, data: Path | None, workers: int, as_json: bool) -> None:
 
 def run(programs: tuple[str, ...]) -> "dg.ExecuteInProcessResult":
     """Run the job ``build`` for all programs under the project's Dagster home."""
-    import dagster as dg
-
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from steptp_dagster.definitions import defs
 
@@ -56,11 +59,34 @@ def run(programs: tuple[str, ...]) -> "dg.ExecuteInProcessResult":
         "steptp/progress": "console",
     }
     config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-    with dg.DagsterInstance.get() as instance:
+    with _instance() as instance:
         job = defs.resolve_job_def("build")
         return job.execute_in_process(
             instance=instance, tags=tags, run_config=config, raise_on_error=False
         )
+
+
+def _instance() -> "dg.DagsterInstance":
+    """The project's instance, but with the steps' output left on the console.
+
+    Dagster copies it to files with three helper processes a step. Here nobody reads the files, and
+    the helpers answer Ctrl-C with tracebacks.
+    """
+    import dagster as dg
+    from dagster._core.instance.ref import InstanceRef
+    from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
+
+    home = os.environ[paths.HOME_VARIABLE]
+    quiet = {"module": NoOpComputeLogManager.__module__, "class": NoOpComputeLogManager.__name__}
+    return dg.DagsterInstance.from_ref(
+        InstanceRef.from_dir(home, overrides={"compute_logs": quiet})
+    )
+
+
+def _interrupted(result: "dg.ExecuteInProcessResult") -> bool:
+    """Whether a signal (Ctrl-C) ended the run."""
+    errors = (event.step_failure_data.error for event in result.get_step_failure_events())
+    return any(e is not None and e.cls_name == "DagsterExecutionInterruptedError" for e in errors)
 
 
 def _why(result: "dg.ExecuteInProcessResult") -> str:
@@ -118,13 +144,14 @@ def words(summary: dict[str, Any]) -> str:
     accepted = sum(n for label, n in verdicts.items() if label != "rejected")
     labels = ", ".join(f"{n} {label}" for label, n in verdicts.items())
     splits = ", ".join(f"{n} {split}" for split, n in summary["splits"].items())
-    computed = ", ".join(f"{n} {stage}" for stage, n in summary["computed"].items())
+    # Units of work, not rows: one unit of the stage `steps` makes many steps.
+    computed = ", ".join(f"{stage} {n}" for stage, n in summary["computed"].items())
     export = summary["export"]
     # As it was called: outside an active environment the bare name would not be found.
     called = sys.argv[0] if Path(sys.argv[0]).name == "steptp" else "steptp"
     name = min(called, os.path.relpath(called), key=len) if "/" in called else called
     lines = [
-        f"Done in {summary['seconds']} s; computed: {computed or 'nothing, all was there'}.",
+        f"Done in {summary['seconds']} s; units computed: {computed or 'none, all was there'}.",
         "",
         f"  {rows['source_programs']} source programs, {rows['leir_programs']} LEIR programs",
         f"  {rows['transformed_steps']} steps, of which "

@@ -270,7 +270,9 @@ def _batched(made: Iterable[Made], size: int) -> Iterator[list[Made]]:
             if len(pending) >= size:
                 yield pending
                 pending = []
-    except (Exception, KeyboardInterrupt):
+    except GeneratorExit:
+        raise
+    except BaseException:  # Dagster's interrupt is neither an Exception nor a KeyboardInterrupt
         if pending:
             yield pending
         raise

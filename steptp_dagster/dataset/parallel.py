@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -27,7 +28,18 @@ class Workers:
         """Results in the order of the items; ``function`` must be a module's own function."""
         if self.pool is None:
             return map(function, items)
-        return self.pool.map(function, items)
+        # Processes start here, with the signals that are blocked now: none dies of Ctrl-C while it
+        # imports. The main process gets the signal as soon as they are unblocked.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self.pool.map(function, items)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the main process, which closes the pool; workers would print tracebacks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -38,7 +50,7 @@ def workers(count: int) -> Iterator[Workers]:
         return
     # Fresh processes: forking one that has imported torch or runs threads can hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(count, mp_context=context)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_ignore_interrupts)
     try:
         yield Workers(pool)
     finally:

@@ -24,14 +24,15 @@ def units(names: str, version: str = "1") -> list[Unit]:
 class Computer:
     """Makes one row a unit, notes what it was asked for, and can fail at a unit."""
 
-    def __init__(self, fail_at: str = "") -> None:
+    def __init__(self, fail_at: str = "", error: type[BaseException] = RuntimeError) -> None:
         self.asked: list[str] = []
         self.fail_at = fail_at
+        self.error = error
 
     def __call__(self, missing: Sequence[Unit]) -> Iterator[Made]:
         for unit in missing:
             if unit.payload == self.fail_at:
-                raise RuntimeError("the machine fell over")
+                raise self.error("the machine fell over")
             self.asked.append(unit.payload)
             row = {
                 "pair": unit.payload,
@@ -96,10 +97,15 @@ def test_kept_units_keep_their_first_run(tmp_path: Path) -> None:
     assert [runs[u.key] for u in units("ab")] == ["run-1", "run-2"]
 
 
-def test_an_error_keeps_what_was_done(tmp_path: Path) -> None:
+class Interrupt(BaseException):
+    """As Dagster turns Ctrl-C into: neither an Exception nor a KeyboardInterrupt."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, Interrupt])
+def test_an_error_keeps_what_was_done(tmp_path: Path, error: type[BaseException]) -> None:
     store, again = Store(tmp_path), Computer()
-    with pytest.raises(RuntimeError, match="fell over"):
-        build(store, "abcde", Computer(fail_at="d"))
+    with pytest.raises(error, match="fell over"):
+        build(store, "abcde", Computer("d", error))
     assert len(store.batches("zoo", "p")) == 2
     assert build(store, "abcde", again).new == 2
     assert again.asked == ["d", "e"]
