@@ -6,9 +6,9 @@ With one loop ``k`` for ``outer`` (extent any, start 0) and ``inner`` (extent n,
 is ``(k-s)%n+s``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from steptp_dagster.leir.ast import Binary, Equation, Expr, Index, Int, Statement, Unary
+from steptp_dagster.leir.ast import Binary, Compare, Equation, Expr, Index, Int, Statement, Unary
 from steptp_dagster.leir.walk import children, iter_expr, map_equation, with_children
 from steptp_dagster.strategies.rewrite import affine_sum
 
@@ -28,7 +28,7 @@ class Collapse:
         if isinstance(statement, Equation):
             return map_equation(statement, self.in_expression)
         body = tuple(self.in_statement(inner) for inner in statement.body)
-        return type(statement)(statement.loops, body)
+        return replace(statement, body=body)
 
     def in_expression(self, expr: Expr) -> Expr:
         """The expression in terms of the new index."""
@@ -107,3 +107,29 @@ def _scaled(expr: Expr) -> tuple[str, int]:
         case Binary(op="*", left=Int(value=factor), right=Index(name=name)):
             return name, factor
     return "", 0
+
+
+def guard_end(statement: Statement, index: str) -> int | None:
+    """The bound n where the guard of every equation starts with ``index<n``; None otherwise."""
+    if not isinstance(statement, Equation):
+        ends = {guard_end(inner, index) for inner in statement.body}
+        return ends.pop() if len(ends) == 1 else None
+    match _split_guard(statement.guard)[0]:
+        case Compare(operands=(Index(name=name), Int(value=end)), ops=("<",)) if name == index:
+            return end
+    return None
+
+
+def without_guard_end(statement: Statement) -> Statement:
+    """The statement without the first condition of the guard of each equation."""
+    if isinstance(statement, Equation):
+        return replace(statement, guard=_split_guard(statement.guard)[1])
+    return replace(statement, body=tuple(without_guard_end(inner) for inner in statement.body))
+
+
+def _split_guard(guard: Expr | None) -> tuple[Expr | None, Expr | None]:
+    """The first of the conditions that a guard joins by ``&``, and the rest."""
+    if isinstance(guard, Binary) and guard.op == "&":
+        first, rest = _split_guard(guard.left)
+        return first, guard.right if rest is None else Binary("&", rest, guard.right)
+    return guard, None

@@ -66,6 +66,12 @@ _RULES: Final = (
         " type in which the part is computed, so reading it gives the very value of the part",
     ),
     Rule(
+        "halves-of-their-own",
+        "exact",
+        "every element is computed by the same equation from copies of the elements that it read"
+        " before, and stored to its place from the half that it belongs to",
+    ),
+    Rule(
         "strip-mining",
         "exact",
         "the outer and inner index together count through the same values in the same order, so"
@@ -93,6 +99,12 @@ _RULES: Final = (
         "same-iterations-in-order",
         "exact",
         "the same iterations run one after another in the same order as before",
+    ),
+    Rule(
+        "guarded-iterations-dropped",
+        "exact",
+        "the iterations that go are those in which the guards kept every equation from running,"
+        " and the others run as before",
     ),
     Rule(
         "exact-associativity",

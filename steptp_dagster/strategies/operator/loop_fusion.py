@@ -6,12 +6,13 @@ from itertools import pairwise
 from typing import Final
 
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import THREAD_AXES, Loop, Nest
+from steptp_dagster.leir.ast import THREAD_AXES, Kind, Loop, Nest
 from steptp_dagster.leir.limits import AXIS_LIMITS
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Path, all_nests, nests_in
+from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.walk import Path, all_nests, equations_in, nests_in
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
-from steptp_dagster.strategies.collapsing import Collapse
+from steptp_dagster.strategies.collapsing import Collapse, guard_end, without_guard_end
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
@@ -29,7 +30,7 @@ from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.rewrite import nest_at, signed_with
 
 #: Kind of the one loop by the kinds of the outer and the inner one, bound loops left out.
-_KINDS: Final = {("L", "L"): "L", ("U", "U"): "U", ("P", "L"): "P"}
+_KINDS: Final[dict[tuple[Kind, Kind], Kind]] = {("L", "L"): "L", ("U", "U"): "U", ("P", "L"): "P"}
 
 
 class LoopFusion(Strategy):
@@ -39,7 +40,8 @@ class LoopFusion(Strategy):
     elsewhere the outer index becomes ``index//m`` and the inner one ``index%m``. So a loop that
     was split comes back, and a head and its channel become one dimension.
 
-    Two serial loops stay serial and two unrolled ones unrolled. A parallel loop takes in a serial
+    Iterations at the end in which no guard lets anything run, as a split leaves them, are left
+    out together with that guard. Two serial loops stay serial and two unrolled ones unrolled. A parallel loop takes in a serial
     one that carries nothing. Two bound loops become one on either of
     their axes, if its limit allows, no other loop of the kernel runs on them, and nothing in
     shared memory would belong to another set of threads.
@@ -93,7 +95,8 @@ class LoopFusion(Strategy):
             return
         for form in _forms(outer, inner):
             site = Site.of(self.name, path, outer=outer.index, inner=inner.index, **{"as": form})
-            broken = _limit_fault(outer, inner, form) or fault(self.apply(program, site))
+            new = _plan(program, site)[2]
+            broken = _limit_fault(new) or fault(self.apply(program, site))
             yield site if broken is None else Refusal(self.name, path, *broken)
 
     def keeps_instances(self, site: Site) -> bool:
@@ -105,10 +108,11 @@ class LoopFusion(Strategy):
         nest = nest_at(program.program, site.path)
         outer, inner, new = _plan(program, site)
         place = [loop.index for loop in nest.loops].index(outer.index)
+        rest = _rest(nest, outer, inner, new)
+        if new.extent < outer.extent * inner.extent:
+            rest = without_guard_end(rest)
         loops = (*nest.loops[:place], new, *nest.loops[place + 2 :])
-        collapse = Collapse(outer.index, inner.index, inner.extent, inner.start, new.index)
-        body = tuple(collapse.in_statement(statement) for statement in nest.body)
-        return signed_with(program, site.path, Nest(loops, body))
+        return signed_with(program, site.path, replace(nest, loops=loops, body=rest.body))
 
     def preconditions_at(self, site: Site) -> tuple[str, ...]:
         """Those about axes for bound loops only."""
@@ -120,6 +124,7 @@ class LoopFusion(Strategy):
         path = site.path
         outer, inner, new = _plan(before, site)
         total = outer.extent * inner.extent
+        cut = new.extent < total
         extents = tuple(
             before_fact("loop_extent", path, loop.index, value=loop.extent)
             for loop in (outer, inner)
@@ -131,6 +136,11 @@ class LoopFusion(Strategy):
             before_fact("depends", path, loop.index, value=carries(before, path, loop.index))
             for loop in (outer, inner)
         )
+        guards = tuple(
+            before_fact("guard_text", one.path, value=expr_text(one.equation.guard))
+            for one in equations_in(nest_at(before.program, path), path)
+            if one.equation.guard is not None
+        )
         product = pair("product", outer.extent, inner.extent, value=total)
         known = {
             "runs-once": extents,
@@ -138,7 +148,7 @@ class LoopFusion(Strategy):
             "start-not-zero": (before_fact("loop_start", path, outer.index, value=outer.start),),
             "iterations-dependent": (after_fact("loop_kind", path, new.index, value=new.kind),),
             "axis-shared": (loops_fact(before, path),),
-            "axis-limit-exceeded": (product,),
+            "axis-limit-exceeded": (after_fact("loop_extent", path, new.index, value=new.extent),),
             "shared-memory": (
                 before_fact("private_tensors", path, value=private_tensors(before, path)),
             ),
@@ -146,19 +156,20 @@ class LoopFusion(Strategy):
         if new.kind != "L":
             known["iterations-dependent"] += depends
         if new.axis is not None:
-            end, limit = new.start + total, AXIS_LIMITS[new.axis]
+            end, limit = new.start + new.extent, AXIS_LIMITS[new.axis]
             known["axis-limit-exceeded"] += (pair("at_most", end, limit, value=end <= limit),)
         return Explanation(
             state=(loops_fact(before, path), *extents, *kinds),
             preconditions=tuple(evidence(p, *known[p]) for p in self.preconditions_at(site)),
             decision=(
-                after_fact("loop_extent", path, new.index, value=total),
+                after_fact("loop_extent", path, new.index, value=new.extent),
                 after_fact("loop_kind", path, new.index, value=new.kind),
             ),
             transition=transition(before, after),
-            soundness_rule=_rule(before, path, outer, inner),
+            soundness_rule=_rule(before, path, outer, inner, cut=cut),
             soundness=(
                 product,
+                *(guards if cut else ()),
                 before_fact("trip_count", path, value=trips(before, path)),
                 after_fact("trip_count", path, value=trips(after, path)),
             ),
@@ -171,11 +182,21 @@ def _plan(program: SignedProgram, site: Site) -> tuple[Loop, Loop, Loop]:
     outer = loop_of(program, site.path, site.text("outer"))
     inner = loop_of(program, site.path, site.text("inner"))
     total, form = outer.extent * inner.extent, site.text("as")
-    if form[0] not in "bt":
-        kind = _KINDS[outer.kind, inner.kind]
-        return outer, inner, replace(inner, kind=kind, extent=total)  # type: ignore[arg-type]
-    index = inner.index if inner.axis == form else outer.index
-    return outer, inner, Loop("B", index, total, inner.start)
+    if form[0] in "bt":
+        index = inner.index if inner.axis == form else outer.index
+        new = Loop("B", index, total, inner.start)
+    else:
+        new = replace(inner, kind=_KINDS[outer.kind, inner.kind], extent=total)
+    end = guard_end(_rest(nest_at(program.program, site.path), outer, inner, new), new.index)
+    if end is not None and new.start < end < new.start + total:
+        new = replace(new, extent=end - new.start)
+    return outer, inner, new
+
+
+def _rest(nest: Nest, outer: Loop, inner: Loop, new: Loop) -> Nest:
+    """The nest with its old header and its body in terms of the new index."""
+    collapse = Collapse(outer.index, inner.index, inner.extent, inner.start, new.index)
+    return replace(nest, body=tuple(collapse.in_statement(s) for s in nest.body))
 
 
 def _forms(outer: Loop, inner: Loop) -> tuple[str, ...]:
@@ -213,19 +234,22 @@ def _scope(program: SignedProgram, name: str) -> str:
     return Analysis.of(program).accesses.by_tensor[name][0].access.scope
 
 
-def _limit_fault(outer: Loop, inner: Loop, form: str) -> tuple[str, str] | None:
-    if form not in AXIS_LIMITS:
+def _limit_fault(new: Loop) -> tuple[str, str] | None:
+    """Whether a bound loop is longer than its axis, as reason and message."""
+    if new.axis is None:
         return None
-    end, limit = inner.start + outer.extent * inner.extent, AXIS_LIMITS[form]
+    end, limit = new.start + new.extent, AXIS_LIMITS[new.axis]
     if end > limit:
-        return "axis-limit-exceeded", f"{form} would reach {end}, and it is at most {limit}"
+        return "axis-limit-exceeded", f"{new.axis} would reach {end}, and it is at most {limit}"
     return None
 
 
-def _rule(program: SignedProgram, path: Path, outer: Loop, inner: Loop) -> str:
+def _rule(program: SignedProgram, path: Path, outer: Loop, inner: Loop, *, cut: bool) -> str:
     bound = [loop for loop in (outer, inner) if loop.axis in THREAD_AXES]
     if any(rounding_reductions(program, path, loop.index) for loop in bound):
         return "accumulation-in-another-order"
     if any(reduces(program, path, loop.index) for loop in bound):
         return "order-kept-where-it-matters"
+    if cut:
+        return "guarded-iterations-dropped"
     return "same-iterations-in-order" if outer.axis is None else "independent-iterations"
