@@ -49,13 +49,13 @@ def table(connection: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
 
 
 def write(connection: duckdb.DuckDBPyConnection, folder: Path, text: str) -> tuple[Path, bool]:
-    """Write all exports where their contents changed; the folder, and whether it was written.
+    """Write all exports where they changed or were damaged; the folder, and whether it was.
 
     A new folder is filled beside the old one and takes its place when it is complete.
     """
     frames = {name: table(connection, name) for name in STABLE}
     made_from = digest("export", text, *(_fingerprint(f) for f in frames.values()))
-    if made_from_of(folder) == made_from:
+    if made_from_of(folder) == made_from and not damaged(folder):
         return folder, False
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)

@@ -96,9 +96,9 @@ def load(store: Store, profile: Profile, path: Path) -> Loaded:
             for name, table in TABLES.items():
                 _load_table(connection, name, table, stage_files(store, name, programs))
             connection.execute(VIEWS.read_text(encoding="utf-8"))
-            connection.execute(
-                "create table build as select ? as made_from, ? as profile", [made_from, settings]
-            )
+            connection.execute("create table build as select ? as profile", [settings])
+            # Apart, since it covers lineage and timings, which differ from build to build.
+            connection.execute("create table loaded as select ? as made_from", [made_from])
             loaded = Loaded(counts(connection), integrity(connection), built=True)
         if loaded.sound:
             os.replace(aside, path)
@@ -141,7 +141,7 @@ def _made_from(path: Path) -> str | None:
         return None
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
-            ((made_from,),) = connection.execute("select made_from from build").fetchall()
+            ((made_from,),) = connection.execute("select made_from from loaded").fetchall()
             return str(made_from)
     except duckdb.Error:
         return None

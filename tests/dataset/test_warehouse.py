@@ -46,6 +46,28 @@ def test_a_sound_data_set_is_loaded_once(tmp_path: Path) -> None:
     assert path.stat().st_mtime == 1
 
 
+def test_only_named_tables_differ_from_build_to_build(tmp_path: Path) -> None:
+    for name, run in (("a", "run-1"), ("b", "run-2")):
+        store = prepare(tmp_path / name, all_rows())
+        lineage = store.part("lineage-records", "all")
+        rows = pl.read_parquet(lineage, hive_partitioning=False)
+        rows.with_columns(run_id=pl.lit(run)).write_parquet(lineage)
+        assert load(store, TINY, tmp_path / f"{name}.duckdb").sound
+    with duckdb.connect() as both:
+        for name in "ab":
+            both.execute(f"attach '{tmp_path / name}.duckdb' as {name} (read_only)")
+        listed = "select table_name from duckdb_tables() where database_name = 'a' order by 1"
+        differing = {
+            name
+            for (name,) in both.execute(listed).fetchall()
+            if both.execute(
+                f"(from a.{name} except all from b.{name})"
+                f" union all (from b.{name} except all from a.{name})"
+            ).fetchall()
+        }
+    assert differing == {"lineage", "loaded"}
+
+
 def test_every_check_is_run(sound: Path) -> None:
     findings = load(Store(sound / "stages"), TINY, sound / "w.duckdb").findings
     assert [f.check for f in findings] == list(CHECKS)
@@ -157,6 +179,11 @@ def test_exports_are_complete_and_equal_for_equal_tables(tmp_path: Path) -> None
     assert exports.damaged(folder) == []
     (folder / "train.jsonl").write_text("")
     assert exports.damaged(folder) == ["train.jsonl"]
+    (folder / "README.md").unlink()
+    with connect(tmp_path / "b.duckdb") as connection:
+        assert exports.export_all(connection, folder) == (folder, True)
+        assert exports.damaged(folder) == []
+        assert exports.export_all(connection, folder) == (folder, False)
 
 
 def test_the_card_names_every_file_that_it_lies_beside(sound: Path, tmp_path: Path) -> None:
