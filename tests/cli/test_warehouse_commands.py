@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,13 @@ def test_a_defect_is_a_message_and_not_a_traceback(
     result = run("show", "0" * 32)
     assert result.exit_code == 70
     assert "internal error, please report it: ZeroDivisionError: boom" in result.stderr
+
+
+def test_the_questions_in_the_documentation_have_answers(run: Run) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "dataset.md").read_text(encoding="utf-8")
+    block = re.search(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    questions = [q for q in block[1].split(";") if q.strip()]
+    assert len(questions) > 4
+    for question in questions:
+        assert isinstance(read(run("sql", question.strip(), "--json")), list)
