@@ -17,6 +17,10 @@ from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
 from steptp_dagster.strategies.graph.expression_splitting import ExpressionSplitting
 from steptp_dagster.strategies.graph.operator_fission import OperatorFission
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
+from steptp_dagster.strategies.graph.tensor_split_to_decouple_operators import (
+    TensorSplitToDecoupleOperators,
+)
+from steptp_dagster.strategies.math.flashattention_wo_tiling import FlashattentionWoTiling
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
 from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
     NormalLoopSummationOnExpToPrefixSummationOnExp,
@@ -39,6 +43,7 @@ from steptp_dagster.strategies.operator.reduction_factorization import Reduction
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
+    TensorSplitToDecoupleOperators,
     CommonSubexpressionElimination,
     ExpressionSplitting,
     OperatorFission,
@@ -62,6 +67,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopTiling,
     NormalLoopMaxToPrefixMax,
     NormalLoopSummationOnExpToPrefixSummationOnExp,
+    FlashattentionWoTiling,
 )
 
 

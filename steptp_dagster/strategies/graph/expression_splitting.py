@@ -230,9 +230,11 @@ def _built(
     if not same_types(Equation(target, part), one.equation, reader):
         return "type-changes", f"{expr_text(part)} would be computed in another type"
     # computed exactly where the equation is, a part can do nothing that the equation does not;
-    # what is left is the limit of local memory
+    # what is left are the limits of vectors and of local memory
     certain = unconditional(one.equation.value, part)
-    if place == "l":
+    if place == "g":
+        certain = certain and all(loop.kind != "V" for loop in one.loops)
+    elif place == "l":
         certain = certain and not loops and not _has_local(program)
     elif place == "nest":
         certain = certain and one.equation.guard is None

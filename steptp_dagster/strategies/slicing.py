@@ -1,0 +1,61 @@
+"""Copies of slices: the inputs that a nest reads at one loop's index, cut to that loop's range."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Loop, Nest
+from steptp_dagster.leir.walk import accesses_in, fresh_indices, map_expr, substitute
+from steptp_dagster.strategies.naming import header_names, own_header
+from steptp_dagster.strategies.rewrite import affine_sum
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A tensor that is read with the sliced index alone in one dimension."""
+
+    read: Access
+    dimension: int
+
+
+def slices(equation: Equation, subscript: Expr) -> tuple[Slice, ...]:
+    """The tensors that the value reads with ``subscript`` as a dimension, by first occurrence.
+
+    The target of the equation is none of them. Where several dimensions fit, the first counts.
+    """
+    found: dict[str, Slice] = {}
+    for access in accesses_in(equation.value):
+        if access.name != equation.target.name and subscript in access.subscripts:
+            found.setdefault(access.name, Slice(access, access.subscripts.index(subscript)))
+    return tuple(found.values())
+
+
+def copied(of: Slice, name: str, shape: Sequence[int], extent: int, offset: int) -> Nest:
+    """The nest that copies ``extent`` elements from ``offset`` on, all of the other dimensions."""
+    names = fresh_indices(())
+    loops = tuple(
+        Loop("L", next(names), extent if d == of.dimension else size)
+        for d, size in enumerate(shape)
+    )
+    indices = [loop.index for loop in loops]
+    header = own_header(loops, indices)
+    by = header_names(loops, indices, header)
+    own: list[Expr] = [substitute(Index(index), by) for index in indices]
+    there = list(own)
+    there[of.dimension] = affine_sum(own[of.dimension], offset)
+    target = replace(of.read, name=name, subscripts=tuple(own))
+    return Nest(header, (Equation(target, replace(of.read, subscripts=tuple(there))),))
+
+
+def read_from(equation: Equation, of: Slice, name: str, subscript: Expr, index: str) -> Equation:
+    """The equation with reads of a slice turned to its copy, at the bare index."""
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Access) or node.name != of.read.name:
+            return node
+        if node.subscripts[of.dimension] != subscript:
+            return node
+        subscripts = list(node.subscripts)
+        subscripts[of.dimension] = Index(index)
+        return replace(node, name=name, subscripts=tuple(subscripts))
+
+    return replace(equation, value=map_expr(equation.value, visit))
