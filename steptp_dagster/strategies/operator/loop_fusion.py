@@ -110,7 +110,7 @@ class LoopFusion(Strategy):
         place = [loop.index for loop in nest.loops].index(outer.index)
         rest = _rest(nest, outer, inner, new)
         if new.extent < outer.extent * inner.extent:
-            rest = without_guard_end(rest)
+            rest = replace(rest, body=tuple(without_guard_end(s) for s in rest.body))
         loops = (*nest.loops[:place], new, *nest.loops[place + 2 :])
         return signed_with(program, site.path, replace(nest, loops=loops, body=rest.body))
 
