@@ -15,6 +15,7 @@ from torch.export import ExportedProgram, exported_program
 #: Composite operators that stay whole: their own nests are shorter, safer or closer to how people
 #: write them than what PyTorch would decompose them into.
 KEPT: Final = (
+    "_pad_circular",
     "cross_entropy_loss",
     "elu",
     "group_norm",
@@ -28,6 +29,13 @@ KEPT: Final = (
     "mv",
     "dot",
     "nll_loss_nd",
+    "one_hot",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "reflection_pad3d",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
     "rms_norm",
     "roll",
     "silu",

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -54,7 +56,7 @@ def fidelity(
     """
     wide = copy.deepcopy(module).double()
     doubles = [_double(x) for x in inputs]
-    with torch.no_grad(), in_doubles():
+    with torch.no_grad(), in_doubles(_spacing(inputs)):
         expected = [torch.as_tensor(x) for x in tree_leaves(wide(*doubles))]
     arrays = bind(translation, wide, doubles)
     found = (evaluator or by_interpreter)(translation.signed, arrays)
@@ -86,13 +88,48 @@ def _widened(argument: object) -> object:
     return torch.float64 if narrow else argument
 
 
+class _Spacing(TorchFunctionMode):
+    """RMS norms without ``eps`` keep the one of the type in which the program works."""
+
+    def __init__(self, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Call the function, with an ``eps`` where an RMS norm lacks it."""
+        del types
+        given = dict(kwargs or {})
+        if func in (torch.rms_norm, functional.rms_norm):
+            names = ("input", "normalized_shape", "weight", "eps")
+            given |= dict(zip(names, args, strict=False))
+            if given.get("eps") is None:
+                given["eps"] = self.eps
+            args = ()
+        return func(*args, **given)
+
+
+def _spacing(inputs: Sequence[torch.Tensor]) -> float:
+    """The distance from 1 to the next number of the type in which these inputs are evaluated."""
+    narrow = [x.dtype for x in inputs if x.is_floating_point()]
+    return float(torch.finfo(torch.float64 if torch.float64 in narrow else torch.float32).eps)
+
+
 @contextmanager
-def in_doubles() -> Iterator[None]:
-    """Evaluate PyTorch code in float64 even where it names, or defaults to, a narrower type."""
+def in_doubles(eps: float) -> Iterator[None]:
+    """Evaluate PyTorch code in float64 even where it names, or defaults to, a narrower type.
+
+    ``eps`` is what RMS norms add that are given none.
+    """
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Doubles():  # type: ignore[no-untyped-call]
+        with _Spacing(eps), _Doubles():  # type: ignore[no-untyped-call]
             yield
     finally:
         torch.set_default_dtype(before)

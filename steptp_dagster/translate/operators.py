@@ -38,12 +38,16 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an operator: where its nests go, and what PyTorch says of its results."""
+    """One call of an operator: where its nests go, and what PyTorch says of its results.
+
+    ``used`` holds the positions of those results that something reads.
+    """
 
     builder: Builder
     name: str
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
+    used: frozenset[int] = frozenset({0})
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from steptp_dagster.leir.ast import Access, Binary, Compare, Expr
+from steptp_dagster.leir.ast import Access, Binary, Compare, Expr, Inf
 from steptp_dagster.translate.coords import Coord
 from steptp_dagster.translate.operators import Call, Unsupported, operator
 from steptp_dagster.translate.scalars import (
@@ -77,6 +77,10 @@ def _sign(x: Expr) -> Expr:
     return choose(compare(x, ">", ZERO), ONE, choose(compare(x, "<", ZERO), literal(-1), ZERO))
 
 
+def _trunc(x: Expr) -> Expr:
+    return choose(compare(x, "<", ZERO), call("ceil", x), call("floor", x))
+
+
 UNARY: Final[dict[str, Callable[[Expr], Expr]]] = {
     "abs": lambda x: call("abs", x),
     "ceil": lambda x: call("ceil", x),
@@ -106,6 +110,7 @@ UNARY: Final[dict[str, Callable[[Expr], Expr]]] = {
     "sqrt": lambda x: call("sqrt", x),
     "square": lambda x: power(x, 2),
     "tanh": lambda x: call("tanh", x),
+    "trunc": _trunc,
 }
 COMPARISONS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
@@ -175,12 +180,30 @@ def div_(op: Call, x: Operand, other: Operand) -> Value:
 
 @operator("aten.div.Tensor_mode", "aten.div.Scalar_mode")
 def div_mode(op: Call, x: Operand, other: Operand, rounding_mode: str | None) -> Value:
-    """Division rounded down (``floor``) or not at all."""
+    """Division rounded down (``floor``) or not at all; integers by a positive constant."""
     if rounding_mode is None:
         return div_(op, x, other)
+    if rounding_mode == "floor" and _positive_divisor(op, other):
+        return elementwise(op, lambda a, b: Binary("//", a, b), x, other)
     if rounding_mode != "floor" or op.dtype not in _FLOATS:
         raise Unsupported("rounding_mode", f"{rounding_mode!r} of {op.dtype}; floor of floats does")
     return elementwise(op, lambda a, b: call("floor", div(a, b)), x, other)
+
+
+def _positive_divisor(op: Call, other: Operand) -> bool:
+    constant = isinstance(other, int) and not isinstance(other, bool) and other > 0
+    return constant and op.dtype not in _FLOATS
+
+
+@operator("aten.remainder.Scalar", "aten.remainder.Tensor")
+def remainder(op: Call, x: Value, other: Operand) -> Value:
+    """The rest of a division rounded down, of integers by a positive constant.
+
+    That of floats is exact in PyTorch, which no formula over rounded quotients is.
+    """
+    if not _positive_divisor(op, other):
+        raise Unsupported("other", "the rest of floats; that of integers by a constant > 0 does")
+    return elementwise(op, lambda a, b: Binary("%", a, b), x, other)
 
 
 @operator("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")
@@ -374,3 +397,11 @@ def logical_xor(op: Call, x: Value, other: Value) -> Value:
 def isnan(op: Call, x: Value) -> Value:
     """Whether an element differs from itself."""
     return op.builder.compute(op.shape, op.dtype, lambda *c: compare(x(*c), "!=", x(*c)))
+
+
+@operator("aten.isinf.default")
+def isinf(op: Call, x: Value) -> Value:
+    """Whether an element is infinite."""
+    return op.builder.compute(
+        op.shape, op.dtype, lambda *c: compare(call("abs", x(*c)), "==", Inf())
+    )

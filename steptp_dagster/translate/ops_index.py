@@ -1,8 +1,11 @@
 """Elements picked by integer tensors: indirect subscripts."""
 
-from steptp_dagster.leir.ast import Access, Expr
+from dataclasses import replace
+
+from steptp_dagster.leir.ast import Access, Binary, Expr, Index, Int
 from steptp_dagster.translate.coords import Axis, Coord, Coords
 from steptp_dagster.translate.operators import Call, Unsupported, axis, operator
+from steptp_dagster.translate.scalars import ZERO, choose, compare
 from steptp_dagster.translate.values import Value
 
 
@@ -10,10 +13,42 @@ def picker(op: Call, index: Value, extent: int) -> Value:
     """An integer value fit for subscripts: elements of a tensor, bounded by ``0 .. extent-1``."""
     if index.dtype not in ("i64", "i32"):
         raise Unsupported("index", f"an index of {index.dtype}; i64 and i32 do")
-    if not isinstance(index(*(Coord() for _ in index.shape)), Access):
-        index = op.builder.store(index)
-    op.builder.restrict_source(index, 0, extent - 1)
-    return index
+    read = index(*(Coord() for _ in index.shape))
+    if _of_loops(read):
+        return index
+    if not isinstance(read, Access):
+        return op.builder.store(index)
+    known = op.builder.variables.get(read.name)
+    if known is None or known.values is None:
+        op.builder.restrict_source(index, 0, extent - 1)
+        return index
+    values = [int(v) for v in known.values]
+    if min(values) >= 0:
+        return index
+    if min(values) < -extent:
+        raise Unsupported("index", f"a position {min(values)} among {extent}")
+    positive = tuple(v % extent for v in values)
+    fixed = op.builder.declare(lambda name: replace(known, name=name, values=positive))
+    # the view of the constant that ``index`` is, with every read turned to the new one
+    name = fixed.tensor
+    assert name is not None
+
+    def element(coords: Coords) -> Expr:
+        old = index(*coords)
+        assert isinstance(old, Access)
+        return replace(old, name=name)
+
+    return Value(index.shape, index.dtype, element)
+
+
+def _of_loops(expr: Expr) -> bool:
+    """Whether an expression is made of loop indices and numbers: its range is known."""
+    match expr:
+        case Index() | Int():
+            return True
+        case Binary(op="+" | "-" | "*" | "//" | "%"):
+            return _of_loops(expr.left) and _of_loops(expr.right)
+    return False
 
 
 def place(index: Expr, extent: int) -> Coord:
@@ -59,16 +94,39 @@ def gather(op: Call, x: Value, dim: int, index: Value, _sparse: bool) -> Value:
     return op.builder.store(x.view(op.shape, back))
 
 
-@operator("aten.index.Tensor")
+@operator("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index_(op: Call, x: Value, indices: list[Value | None]) -> Value:
-    """Positions of the first dimension by one index tensor (not negative)."""
-    first, *others = indices
-    if first is None or any(i is not None for i in others):
-        raise Unsupported("indices", "indexing beyond the first dimension; index_select does")
-    index = picker(op, first, x.shape[0])
-    rank = index.rank
+    """Positions of dimensions by index tensors that are broadcast to one shape.
+
+    Index tensors of inputs hold positions from 0 on; those of the program may count from the end.
+    """
+    given = {i: index for i, index in enumerate(indices) if index is not None}
+    if any(index.dtype == "bool" for index in given.values()):
+        raise Unsupported("indices", "a mask, whose result has no fixed shape; where does")
+    ranks = max(index.rank for index in given.values())
+    kept = [i for i in range(x.rank) if i not in given]
+    shape = op.shape
+    # index dimensions that stand together stay where they are, otherwise they come first
+    together = max(given) - min(given) == len(given) - 1
+    lead = min(given) if together else 0
+    of_index = shape[lead : lead + ranks]
+    wide = {i: picker(op, k, x.shape[i]).broadcast(of_index) for i, k in given.items()}
 
     def back(coords: Coords) -> Coords:
-        return (place(index(*coords[:rank]), x.shape[0]), *coords[rank:])
+        here = coords[lead : lead + ranks]
+        rest = dict(zip(kept, (*coords[:lead], *coords[lead + ranks :]), strict=True))
+        return tuple(
+            rest[i] if i in rest else place(wide[i](*here), x.shape[i]) for i in range(x.rank)
+        )
 
-    return op.builder.store(x.view(op.shape, back))
+    return op.builder.store(x.view(shape, back))
+
+
+@operator("aten.one_hot.default")
+def one_hot(op: Call, index: Value, _classes: int) -> Value:
+    """1 at the position that an index names, 0 elsewhere."""
+
+    def element(*c: Coord) -> Expr:
+        return choose(compare(index(*c[:-1]), "==", c[-1].to_expr()), Int(1), ZERO)
+
+    return op.builder.compute(op.shape, op.dtype, element)

@@ -53,7 +53,7 @@ def linear(call: Call, x: Value, weight: Value, bias: Value | None) -> Value:
     return call.builder.compute(call.shape, call.dtype, lambda *c: add(total(*c), wide(*c)))
 
 
-@operator("aten.addmm.default", "aten.baddbmm.default")
+@operator("aten.addmm.default", "aten.addmv.default", "aten.baddbmm.default")
 def addmm(call: Call, x: Value, left: Value, right: Value, beta: Scalar, alpha: Scalar) -> Value:
     """``beta*x + alpha*(left @ right)``."""
     total = product(call, left, right)

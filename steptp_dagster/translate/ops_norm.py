@@ -1,13 +1,17 @@
 """Normalisations: statistics per row or group, then one nest that normalises and scales."""
 
 import math
+from typing import Final
 
 from steptp_dagster.leir.ast import Expr
 from steptp_dagster.translate.coords import Coord, Coords
-from steptp_dagster.translate.operators import Call, Unsupported, operator
+from steptp_dagster.translate.operators import Call, operator
 from steptp_dagster.translate.ops_reduce import centred_squares, over_rows, rows_of
 from steptp_dagster.translate.scalars import ONE, add, call, div, literal, mul, sub
 from steptp_dagster.translate.values import Value
+
+#: Distance from 1 to the next number of an evaluation type.
+EPSILONS: Final = {"f32": 2.0**-23, "f64": 2.0**-52}
 
 
 def _inverse_root(op: Call, squares: Value, count: int, eps: float) -> Value:
@@ -84,11 +88,14 @@ def _kept(statistic: Value, shape: tuple[int, ...]) -> Value:
 def rms_norm(
     op: Call, x: Value, shape: list[int], weight: Value | None, eps: float | None
 ) -> Value:
-    """Division by the root of the mean square over the last dimensions."""
+    """Division by the root of the mean square over the last dimensions.
+
+    Without ``eps`` it is the spacing of 1 in the type in which PyTorch evaluates.
+    """
     axes = tuple(range(x.rank - len(shape), x.rank))
     count = math.prod(x.shape[i] for i in axes)
     if eps is None:
-        raise Unsupported("eps", "no eps; give it as a number")
+        eps = EPSILONS[x.evaluation]
     rows = over_rows(x, axes)
 
     def point(coords: Coords, taps: Coords) -> Expr:
@@ -178,3 +185,19 @@ def batch_norm_of_batch(
         return _affine(normal, at(weight, channel), at(bias, channel))
 
     return (op.builder.compute(op.shape, op.dtype, element), mean, scale)
+
+
+@operator("aten._native_batch_norm_legit_functional.default")
+def batch_norm_in_training(
+    op: Call,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    _mean: Value,
+    _variance: Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, ...]:
+    """Normalisation per channel with the statistics of the batch; running ones are not updated."""
+    return batch_norm_of_batch(op, x, weight, bias, training, momentum, eps)

@@ -181,19 +181,21 @@ def _position(op: Call, x: Value, extreme: Value, axes: tuple[int, ...]) -> Valu
     return op.builder.reduce(extreme.shape, "i64", extents, smallest, element)
 
 
-def _both(op: Call, x: Value, dim: int, combine: Combine) -> tuple[Value, Value]:
+def _both(op: Call, x: Value, dim: int, combine: Combine) -> tuple[Value, ...]:
     extreme = _extreme(op, x, dim, combine)
+    if 1 not in op.used:
+        return (extreme,)
     return extreme, _position(op, x, extreme, reduced_axes(x.rank, dim))
 
 
 @operator("aten.max.dim")
-def max_dim(op: Call, x: Value, dim: int, _keepdim: bool) -> tuple[Value, Value]:
+def max_dim(op: Call, x: Value, dim: int, _keepdim: bool) -> tuple[Value, ...]:
     """The maximum over a dimension and where it first occurs."""
     return _both(op, x, dim, largest)
 
 
 @operator("aten.min.dim")
-def min_dim(op: Call, x: Value, dim: int, _keepdim: bool) -> tuple[Value, Value]:
+def min_dim(op: Call, x: Value, dim: int, _keepdim: bool) -> tuple[Value, ...]:
     """The minimum over a dimension and where it first occurs."""
     return _both(op, x, dim, smallest)
 
@@ -285,6 +287,14 @@ def std(
 ) -> Value:
     """The standard deviation."""
     return _variance(op, x, dims, correction, True)
+
+
+@operator("aten.var_mean.correction")
+def var_mean(
+    op: Call, x: Value, dims: list[int] | None, correction: Scalar | None, _keep: bool
+) -> tuple[Value, Value]:
+    """The variance, and the mean that it takes."""
+    return _variance(op, x, dims, correction, False), mean_dims(op, x, dims, False, None)
 
 
 @operator("aten.linalg_vector_norm.default")

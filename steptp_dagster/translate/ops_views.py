@@ -134,6 +134,31 @@ def flip(call: Call, x: Value, dims: list[int]) -> Value:
     return x.view(call.shape, back)
 
 
+@operator("aten.diagonal.default")
+def diagonal(call: Call, x: Value, offset: int, first: int, second: int) -> Value:
+    """The elements where two dimensions have the same position, or one at a fixed distance."""
+    i, j = axis(first, x.rank), axis(second, x.rank)
+
+    def back(coords: Coords) -> Coords:
+        *rest, at = coords
+        others = iter(rest)
+        on = {i: at + max(0, -offset), j: at + max(0, offset)}
+        return tuple(on[k] if k in on else next(others) for k in range(x.rank))
+
+    return x.view(call.shape, back)
+
+
+@operator("aten.unfold.default")
+def unfold(call: Call, x: Value, dim: int, _size: int, step: int) -> Value:
+    """Overlapping windows of one dimension, as a last dimension."""
+    at = axis(dim, x.rank)
+
+    def back(coords: Coords) -> Coords:
+        return (*coords[:at], coords[at] * step + coords[-1], *coords[at + 1 : -1])
+
+    return x.view(call.shape, back)
+
+
 @operator("aten.roll.default")
 def roll(call: Call, x: Value, shifts: list[int], dims: list[int]) -> Value:
     """Dimensions rotated; without ``dims`` the flattened tensor."""

@@ -40,8 +40,7 @@ def convolution(
 ) -> Value:
     """A convolution over 1 to 3 spatial dimensions: a padding nest, a product nest, the bias."""
     rank = weight.rank - 2
-    batched = x.rank == rank + 2
-    if not batched:
+    if x.rank != rank + 2:
         raise Unsupported("input", "an input without batch dimension; add one")
     parts = zip(
         weight.shape[2:],
@@ -196,6 +195,113 @@ def _counted(window: Window, place: Coord, extent: int, padding: bool) -> int | 
     last = end.to_expr() if ends_early else call("min", end.to_expr(), literal(high))
     first = start.to_expr() if starts_late else call("max", start.to_expr(), literal(low))
     return sub(last, first)
+
+
+def _adaptive(op: Call, x: Value, rank: int, dtype: str, largest_of: bool) -> Value:
+    """Reduce windows ``i*n//m .. ceil((i+1)*n/m)`` of the last dimensions: sums or maxima."""
+    lead = x.rank - rank
+    sides = tuple(zip(x.shape[lead:], op.shape[lead:], strict=True))
+
+    def element(coords: Coords, taps: Coords) -> Expr:
+        at: list[Coord] = []
+        tests: list[Expr] = []
+        for (n, m), place, tap in zip(sides, coords[lead:], taps, strict=True):
+            position = (place * n) // m + tap
+            end = (place * n + (n + m - 1)) // m
+            if n % m:
+                tests.append(compare(position.to_expr(), "<", end.to_expr()))
+            at.append(position)
+        read = x(*coords[:lead], *at)
+        condition = conjunction(tests)
+        filler = NEGATIVE_INFINITY if largest_of else ZERO
+        return read if condition is None else choose(condition, read, filler)
+
+    extents = tuple(_widest(n, m) for n, m in sides)
+    return op.builder.reduce(op.shape, dtype, extents, largest if largest_of else add, element)
+
+
+def _widest(n: int, m: int) -> int:
+    """The most positions that one of ``m`` adaptive windows over ``n`` positions has."""
+    return max(-(-(i + 1) * n // m) - i * n // m for i in range(m))
+
+
+@operator("aten._adaptive_avg_pool2d.default", "aten._adaptive_avg_pool3d.default")
+def adaptive_avg_pool(op: Call, x: Value, _size: list[int]) -> Value:
+    """Means over as many windows as the result has positions."""
+    rank = 2 if "2d" in op.name else 3
+    lead = x.rank - rank
+    total = _adaptive(op, x, rank, op.accumulator, False)
+
+    def mean(*c: Coord) -> Expr:
+        counts: list[Expr] = []
+        fixed = 1
+        for n, m, place in zip(x.shape[lead:], op.shape[lead:], c[lead:], strict=True):
+            if n % m:
+                length = (place * n + (n + m - 1)) // m - (place * n) // m
+                counts.append(length.to_expr())
+            else:
+                fixed *= n // m
+        if fixed != 1 or not counts:
+            counts.append(literal(fixed))
+        return div(total(*c), reduce(mul, counts))
+
+    return op.builder.compute(op.shape, op.dtype, mean)
+
+
+@operator("aten.adaptive_max_pool2d.default", "aten.adaptive_max_pool3d.default")
+def adaptive_max_pool(op: Call, x: Value, _size: list[int]) -> tuple[Value, ...]:
+    """Maxima over as many windows as the result has positions; where they are is refused."""
+    return (_adaptive(op, x, 2 if "2d" in op.name else 3, x.dtype, True),)
+
+
+@operator(
+    *(f"aten.{kind}_pad{rank}d.default" for kind in ("reflection", "replication") for rank in "123")
+)
+def bordered(op: Call, x: Value, pad: list[int]) -> Value:
+    """A tensor continued beyond its borders by its mirror image or its last elements."""
+    if min(pad) < 0:
+        raise Unsupported("padding", "a negative amount; slices do")
+    mirrored = "reflection" in op.name
+    for i, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        if before or after:
+            x = _continued(op, x, x.rank - 1 - i, before, after, mirrored)
+    return op.builder.store(x)
+
+
+@operator("aten._pad_circular.default")
+def circular(_op: Call, x: Value, pad: list[int]) -> Value:
+    """A tensor that starts again beyond its borders: a view."""
+    lead = x.rank - len(pad) // 2
+    before = (*[0] * lead, *pad[::2][::-1])
+    after = (*[0] * lead, *pad[1::2][::-1])
+    shape = tuple(a + n + b for a, n, b in zip(before, x.shape, after, strict=True))
+
+    def back(coords: Coords) -> Coords:
+        turned = zip(coords, before, x.shape, strict=True)
+        return tuple((c + (-b) % n) % n for c, b, n in turned)
+
+    return x.view(shape, back)
+
+
+def _continued(op: Call, x: Value, dim: int, before: int, after: int, mirrored: bool) -> Value:
+    n = x.shape[dim]
+
+    def element(*c: Coord) -> Expr:
+        def at(place: Coord) -> Expr:
+            return x(*c[:dim], place, *c[dim + 1 :])
+
+        here = c[dim] - before
+        value = at(here)
+        if after:
+            beyond = at(-here + 2 * (n - 1) if mirrored else Coord((), n - 1))
+            value = choose(compare(c[dim].to_expr(), "<", literal(before + n)), value, beyond)
+        if before:
+            ahead = at(-here if mirrored else Coord())
+            value = choose(compare(c[dim].to_expr(), "<", literal(before)), ahead, value)
+        return value
+
+    shape = (*x.shape[:dim], before + n + after, *x.shape[dim + 1 :])
+    return op.builder.compute(shape, x.dtype, element)
 
 
 @operator("aten.constant_pad_nd.default")

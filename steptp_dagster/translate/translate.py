@@ -14,6 +14,7 @@ from torch.export.graph_signature import (
     ConstantArgument,
     InputKind,
     OutputKind,
+    OutputSpec,
     TensorArgument,
 )
 from torch.fx import Node
@@ -41,6 +42,8 @@ FAMILIES: Final = (
 )
 #: Checks of what exporting with fixed shapes and dtypes has established; they compute nothing.
 CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default"})
+#: Buffers of batch norms that training updates and nothing reads in the same call.
+RUNNING: Final = ("running_mean", "running_var", "num_batches_tracked")
 #: What a translating function raises when its arguments have a form that nobody thought of.
 _UNFORESEEN: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 for _family in FAMILIES:
@@ -151,17 +154,23 @@ class _Walk:
         self.builder = Builder()
         self.values: dict[str, Any] = {}
         self.origins: list[Origin] = []
+        self.reached: set[str] = set()
         self.names: dict[str, str] = {}
 
     def run(self) -> Translation:
         signature = self.exported.graph_signature
         for updated in signature.output_specs:
-            if updated.kind != OutputKind.USER_OUTPUT:
+            # what batch norms remember changes no result of this call
+            remembered = str(updated.target).rsplit(".", maxsplit=1)[-1] in RUNNING
+            if updated.kind != OutputKind.USER_OUTPUT and not remembered:
                 message = "the module updates its state; call .eval() on it"
                 raise _Refused(TranslationRefusal("output", str(updated.target), message, ""))
         for spec in signature.input_specs:
             self.declare(spec.kind, spec.arg, spec.target)
+        self.reached = self.needed()
         for node in self.exported.graph.nodes:
+            if node.name not in self.reached:
+                continue
             if node.op == "call_function":
                 self.values[node.name] = self.call(node)
             elif node.op not in ("placeholder", "output"):
@@ -174,6 +183,21 @@ class _Walk:
         kept = {v.name for v in signed.signature.variables}
         names = {final[k]: v for k, v in self.names.items() if final.get(k) in kept}
         return Translation(signed, names, tuple(self.origins), self.source)
+
+    def needed(self) -> set[str]:
+        """The nodes on which the results of the module depend, and nodes that are no calls."""
+        nodes = self.exported.graph.nodes
+        results = {spec.arg.name for spec in self.results() if hasattr(spec.arg, "name")}
+        needed = {n.name for n in nodes if n.op != "call_function" or n.name in results}
+        for node in reversed(nodes):
+            if node.op == "call_function" and node.name in needed:
+                needed |= {n.name for n in node.all_input_nodes}
+        return needed
+
+    def results(self) -> list[OutputSpec]:
+        """What the module returns, without what it remembers."""
+        specs = self.exported.graph_signature.output_specs
+        return [s for s in specs if s.kind == OutputKind.USER_OUTPUT]
 
     def verified(self, signed: SignedProgram) -> None:
         """Refuse what LEIR cannot show to be valid, by the operator whose nest it is.
@@ -262,7 +286,11 @@ class _Walk:
             described = [self.described(fakes[0], name, "result")]
             described += [_loosely(f) for f in fakes[1:]]
             call = Call(
-                self.builder, name, tuple(d[0] for d in described), tuple(d[1] for d in described)
+                self.builder,
+                name,
+                tuple(d[0] for d in described),
+                tuple(d[1] for d in described),
+                self.used(node),
             )
             result = translator(call, *self.arguments(node))
         except Unsupported as refused:
@@ -280,6 +308,13 @@ class _Walk:
         if last > first:
             self.origins.append(Origin(name, first, last, location(node.stack_trace)))
         return result
+
+    def used(self, node: Node) -> frozenset[int]:
+        """The results of a node that are read: the first of one that is no tuple."""
+        items = [u for u in node.users if u.target is python_operator.getitem]
+        if not items:
+            return frozenset({0})
+        return frozenset(u.args[1] for u in items if u.name in self.reached)  # type: ignore[misc]
 
     def item(self, node: Node) -> Value:
         """One of several results."""
@@ -314,7 +349,7 @@ class _Walk:
 
     def outputs(self) -> None:
         """Declare the outputs."""
-        for position, spec in enumerate(self.exported.graph_signature.output_specs):
+        for position, spec in enumerate(self.results()):
             if not isinstance(spec.arg, TensorArgument):
                 message = f"an output of type {type(spec.arg).__name__}; tensors do"
                 raise _Refused(TranslationRefusal("output", str(position), message, ""))

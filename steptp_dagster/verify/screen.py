@@ -19,6 +19,7 @@ from steptp_dagster.verify.compare import (
     same_values,
 )
 from steptp_dagster.verify.families import FAMILIES, inputs
+from steptp_dagster.verify.idle import idle
 from steptp_dagster.verify.original import USELESS, Case, Original, evaluate
 from steptp_dagster.verify.verdict import FEWEST_FAMILIES
 
@@ -32,6 +33,7 @@ def screen(original: SignedProgram, *, seed: int = 0) -> tuple[str, ...]:
     ``invalid``, ``too-large``, ``first-touch-undecidable``, ``too-few-families``;
     ``unused:K`` (a tensor no output depends on), ``constant-output:D``, ``output-is:D=A`` (the
     output repeats an input), ``insensitive-to:A`` (no output depends on input or parameter A),
+    ``no-effect:D=C`` (an operator whose result D is its operand C, ``idle``),
     ``inaccurate:D`` (working precision keeps no digit, as in long sums of halves).
     """
     if check(original):
@@ -45,6 +47,7 @@ def screen(original: SignedProgram, *, seed: int = 0) -> tuple[str, ...]:
             *_constant(evaluated),
             *_repeated(evaluated),
             *_insensitive(original, evaluated, seed),
+            *idle(original, (case.inputs for case in _plain(evaluated))),
             *_inaccurate(evaluated),
         ]
     except (KernelFault, Unlowerable) as fault:
@@ -75,12 +78,12 @@ def _plain(evaluated: Original) -> list[Case]:
 
 
 def _constant(evaluated: Original) -> Iterator[str]:
-    """Outputs whose elements never differ; a scalar must be the same on all families."""
+    """Outputs whose elements never differ; a single one must be the same on all families."""
     for variable in evaluated.signed.signature.outputs:
         results = [c.reference[variable.name].astype(np.float64) for c in _plain(evaluated)]
         if not results:
             continue
-        if variable.shape:
+        if results[0].size > 1:
             constant = all(_is_constant(r) for r in results)
         else:
             constant = all(_alike(results[0], r) for r in results)

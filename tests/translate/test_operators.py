@@ -47,6 +47,7 @@ def rotary(x: Tensor) -> Tensor:
     return x * cos + turned * sin
 
 
+EYE = torch.eye(3, 4).bool()
 Case = tuple[Callable[..., object], tuple[Tensor, ...]]
 
 VIEWS: dict[str, Case] = {
@@ -83,6 +84,22 @@ VIEWS: dict[str, Case] = {
     ),
     "nested-outputs": (lambda x: (x * 2, {"sum": x.sum(), "more": [x + 1]}), (normal(3),)),
     "scalar": (lambda x: x * 2, (normal(),)),
+    "roll-flat": (lambda x: x.roll(2) * 2, (normal(2, 3),)),
+    "stack-flip-pad": (
+        lambda x, y: functional.pad(torch.stack([x.flip(0), y, x], 0), (1, 0, 0, 2)),
+        (normal(2, 3), normal(2, 3)),
+    ),
+    "diagonal": (lambda x: x.diagonal(1) + x.diagonal(-1)[:2].sum(), (normal(3, 4),)),
+    "windows": (lambda x: x.unfold(1, 3, 2) * 2, (normal(2, 7),)),
+    "pad-reflect": (
+        lambda x: functional.pad(x, (1, 2, 2, 0), mode="reflect"),
+        (normal(1, 2, 3, 5),),
+    ),
+    "pad-replicate": (
+        lambda x: functional.pad(x, (1, 2, 0, 3), mode="replicate"),
+        (normal(1, 2, 3, 5),),
+    ),
+    "pad-circular": (lambda x: functional.pad(x, (1, 2), mode="circular"), (normal(1, 3, 5),)),
     "pixel-shuffle": (lambda x: functional.pixel_shuffle(x, 2) * 2, (normal(1, 8, 3, 2),)),
 }
 ELEMENTWISE: dict[str, Case] = {
@@ -110,6 +127,8 @@ ELEMENTWISE: dict[str, Case] = {
     "bool-times-float": (lambda x, m: x * m + m, (normal(3, 4), bools(3, 4))),
     "int-to-float": (lambda x, i: x * i + i / 2, (normal(6), integers(7, 6))),
     "int-arithmetic": (lambda i, j: i * j + i - 3 * j, (integers(7, 6), integers(5, 6))),
+    "int-division": (lambda i: i // 3 + i % 4, (integers(20, 6),)),
+    "rounding": (lambda x: x.trunc() * x.isinf() + x.round(), (normal(9) * 4,)),
     "casts": (lambda x: x.to(torch.int32) * x.double() + x.bool(), (normal(6) * 3,)),
     "unary": (
         lambda x: x.exp() + x.log() + x.sqrt() + x.rsqrt() + x.sin() + x.cos() + x.log1p(),
@@ -176,6 +195,10 @@ REDUCTIONS: dict[str, Case] = {
         lambda x: x.var(1) + x.std(0, keepdim=True).sum() + x.var(unbiased=False),
         (normal(3, 4),),
     ),
+    "var-mean": (
+        lambda x: torch.var_mean(x, 1) + torch.std_mean(x, 0, unbiased=False),
+        (normal(3, 4),),
+    ),
     "norms": (
         lambda x: (
             x.norm(1, 1) + x.norm(2, 1) + x.norm(3, 1) + x.norm(float("inf"), 1) + x.norm(0, 1)
@@ -207,6 +230,17 @@ PRODUCTS: dict[str, Case] = {
     "linear": (
         functional.linear,
         (normal(2, 3, 4), normal(5, 4), normal(5)),
+    ),
+    "addmv": (torch.addmv, (normal(3), normal(3, 4), normal(4))),
+    "attention-shared": (
+        lambda q, k, v: functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True, enable_gqa=True, scale=0.3
+        ),
+        (normal(1, 4, 3, 2), normal(1, 2, 3, 2), normal(1, 2, 3, 2) * 3),
+    ),
+    "attention-bools": (
+        lambda q, k, v, m: functional.scaled_dot_product_attention(q, k, v, attn_mask=m),
+        (normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 2), bools(3, 4).logical_or(EYE)),
     ),
     "outer": (torch.outer, (normal(3), normal(4))),
     "attention": (
@@ -243,6 +277,10 @@ PRODUCTS: dict[str, Case] = {
         ),
         (normal(1, 4, 3, 3), normal(4, 3, 3, 2), normal(6)),
     ),
+    "conv-transposed-3d": (
+        lambda x, w, b: functional.conv_transpose3d(x, w, b, stride=2, output_padding=1, groups=2),
+        (normal(1, 4, 3, 2, 2), normal(4, 1, 2, 2, 2), normal(2)),
+    ),
     "conv-transposed-1d": (
         functional.conv_transpose1d,
         (normal(2, 3, 4), normal(3, 2, 3)),
@@ -270,6 +308,28 @@ POOLS: dict[str, Case] = {
         lambda x: functional.avg_pool1d(x[0, 0], 3, 2, 1).sum() + functional.avg_pool3d(x, 2),
         (normal(1, 2, 4, 4, 4),),
     ),
+    "adaptive-avg": (
+        lambda x: functional.adaptive_avg_pool2d(x, (3, 2)),
+        (normal(1, 2, 7, 6),),
+    ),
+    "adaptive-avg-1d-3d": (
+        lambda x: (
+            functional.adaptive_avg_pool1d(x[0, 0], 3).sum()
+            + functional.adaptive_avg_pool3d(x, (2, 3, 2))
+        ),
+        (normal(1, 2, 3, 4, 5),),
+    ),
+    "adaptive-max": (
+        lambda x: functional.adaptive_max_pool2d(x - 9, (3, 2)),
+        (normal(1, 2, 7, 6),),
+    ),
+    "adaptive-max-1d-3d": (
+        lambda x: (
+            functional.adaptive_max_pool1d(x[0, 0], 3).sum()
+            + functional.adaptive_max_pool3d(x, (2, 3, 2))
+        ),
+        (normal(1, 2, 3, 4, 5),),
+    ),
     "adaptive-one": (lambda x: functional.adaptive_avg_pool2d(x, 1), (normal(1, 2, 4, 5),)),
 }
 NORMS: dict[str, Case] = {
@@ -279,6 +339,10 @@ NORMS: dict[str, Case] = {
         (normal(3, 4), normal(4), normal(4)),
     ),
     "rms": (lambda x, w: functional.rms_norm(x, (4,), w, eps=1e-6), (normal(3, 4), normal(4))),
+    "rms-without-eps": (
+        lambda x, w: functional.rms_norm(x, (4,), w),
+        (normal(3, 4) * 1e-3, normal(4)),
+    ),
     "group": (
         lambda x, w, b: functional.group_norm(x, 2, w, b),
         (normal(2, 4, 5), normal(4), normal(4)),
@@ -297,6 +361,18 @@ INDEX: dict[str, Case] = {
     "embedding": (functional.embedding, (integers(7, 2, 3), normal(7, 4))),
     "index-select": (lambda x, i: x.index_select(1, i), (normal(2, 5), integers(5, 4))),
     "index": (lambda x, i: x[i], (normal(5, 3), integers(5, 2, 2))),
+    "index-two": (
+        lambda x, i, j: x[i, j] + x[i[:, None], j][:, 0],
+        (normal(5, 4, 3), integers(5, 6), integers(4, 6)),
+    ),
+    "index-columns": (lambda x, i: x[:, i], (normal(5, 4, 3), integers(4, 2, 3))),
+    "index-apart": (
+        lambda x, i, j: x[i, :, j],
+        (normal(5, 4, 3), integers(5, 6), integers(3, 6)),
+    ),
+    "index-constant": (lambda x: x[:, [2, 0, 1]] + x[[-1, 0, 1], 1:], (normal(3, 4),)),
+    "index-ramp": (lambda x, i: x[torch.arange(4), i], (normal(4, 5), integers(5, 4))),
+    "one-hot": (lambda i, w: functional.one_hot(i, 5).float() @ w, (integers(5, 6), normal(5, 3))),
     "gather": (lambda x, i: x.gather(1, i), (normal(3, 5), integers(5, 3, 4))),
 }
 LOSSES: dict[str, Case] = {

@@ -248,13 +248,44 @@ def test_unsupported_forms_are_refused_by_argument() -> None:
     assert refusal.operator == "aten.max_pool2d_with_indices.default"
     assert "result 1" in refusal.message
 
-    class Columns(nn.Module):
+    class Masked(nn.Module):
         def forward(self, x: Tensor, i: Tensor) -> Tensor:
-            return x[:, i]
+            picked: Tensor = torch.ops.aten._unsafe_index(x, [i > 0])
+            return picked
 
-    refusal = refused(Columns(), torch.ones(2, 3), torch.tensor([0, 2]))
-    assert (refusal.operator, refusal.argument) == ("aten.index.Tensor", "indices")
-    assert "index_select" in refusal.message
+    refusal = refused(Masked(), torch.ones(2, 3), torch.tensor([0, 2]))
+    assert "torch.export" in refusal.operator or "where does" in refusal.message
+
+    class Rest(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x % 0.1
+
+    refusal = refused(Rest(), torch.ones(2, 3))
+    assert (refusal.operator, refusal.argument) == ("aten.remainder.Scalar", "other")
+
+
+def test_results_that_nothing_reads_are_not_computed() -> None:
+    class Largest(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.max(x, dim=1)[0]
+
+    assert len(faithful(Largest(), (torch.ones(2, 3),)).signed.program.nests) == 1
+
+
+def test_positions_out_of_range_are_refused() -> None:
+    class Beyond(nn.Module):
+        at: Tensor
+
+        def __init__(self, at: int) -> None:
+            super().__init__()
+            self.register_buffer("at", torch.tensor([0, at]))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x[self.at]
+
+    for at in (-4, 3):
+        assert "aten.index.Tensor" in refused(Beyond(at), torch.ones(3)).operator
+    faithful(Beyond(-3), (torch.arange(3.0),))
 
 
 def test_subscripts_of_unknown_range_are_refused() -> None:
@@ -274,8 +305,31 @@ def test_complex_and_empty_tensors_are_refused() -> None:
 
 def test_random_and_stateful_modules_are_refused() -> None:
     assert "dropout" in refused(nn.Dropout(0.5).train(), torch.ones(3)).operator
-    message = refused(nn.BatchNorm1d(3).train(), torch.ones(2, 3)).message
+
+    class Counting(nn.Module):
+        calls: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return x * self.calls
+
+    message = refused(Counting(), torch.ones(3)).message
     assert message == "the module updates its state; call .eval() on it"
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_batch_norm_in_training_uses_the_batch(affine: bool) -> None:
+    module = nn.BatchNorm2d(3, affine=affine).train()
+    x = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0)) * 3 + 1
+    translation = faithful(module, (x,))
+    # what the module remembers for evaluation is no result, and nothing computes it
+    assert [o.operator for o in translation.origins] == [
+        "aten._native_batch_norm_legit_functional.default"
+    ]
 
 
 def test_module_that_cannot_be_exported_is_refused_with_its_line() -> None:

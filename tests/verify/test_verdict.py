@@ -266,7 +266,17 @@ def test_seeds_change_data_but_not_the_answer() -> None:
     [
         (elementwise("exp(A)"), ()),
         (elementwise("A-A+2"), ("constant-output:D", "insensitive-to:A")),
-        (elementwise("A*1"), ("output-is:D=A",)),
+        (elementwise("A*1"), ("output-is:D=A", "no-effect:D=A")),
+        (
+            VECTOR + "L^{24}_{a=0}[C^{f32,g}_{a}=max(A^{f32,g}_{a},0);];"
+            "L^{24}_{a=0}[D^{f32,g}_{a}=max(C^{f32,g}_{a},0.01*C^{f32,g}_{a});];",
+            ("no-effect:D=C",),
+        ),
+        (
+            VECTOR + "L^{24}_{a=0}[C^{f32,g}_{a}=A^{f32,g}_{a};];"
+            "L^{24}_{a=0}[D^{f32,g}_{a}=max(C^{f32,g}_{a},0);];",
+            (),
+        ),
         (elementwise("0*A"), ("constant-output:D", "insensitive-to:A")),
         (elementwise("log(-abs(A)-1)"), ("too-few-families",)),
         (
