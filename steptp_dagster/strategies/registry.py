@@ -17,6 +17,9 @@ from steptp_dagster.strategies.graph.expression_reorder import ExpressionReorder
 from steptp_dagster.strategies.graph.expression_splitting import ExpressionSplitting
 from steptp_dagster.strategies.graph.operator_fission import OperatorFission
 from steptp_dagster.strategies.graph.operator_fusion import OperatorFusion
+from steptp_dagster.strategies.graph.tensor_concat_to_fuse_operators import (
+    TensorConcatToFuseOperators,
+)
 from steptp_dagster.strategies.graph.tensor_split_to_decouple_operators import (
     TensorSplitToDecoupleOperators,
 )
@@ -43,6 +46,7 @@ from steptp_dagster.strategies.operator.reduction_factorization import Reduction
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
+    TensorConcatToFuseOperators,
     TensorSplitToDecoupleOperators,
     CommonSubexpressionElimination,
     ExpressionSplitting,

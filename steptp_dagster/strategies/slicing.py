@@ -29,8 +29,13 @@ def slices(equation: Equation, subscript: Expr) -> tuple[Slice, ...]:
     return tuple(found.values())
 
 
-def copied(of: Slice, name: str, shape: Sequence[int], extent: int, offset: int) -> Nest:
-    """The nest that copies ``extent`` elements from ``offset`` on, all of the other dimensions."""
+def copied(
+    of: Slice, name: str, shape: Sequence[int], extent: int, offset: int, place: int = 0
+) -> Nest:
+    """The nest that copies a slice: all of the other dimensions of a tensor of that ``shape``.
+
+    ``extent`` elements from ``offset`` on go to ``place`` and what follows it.
+    """
     names = fresh_indices(())
     loops = tuple(
         Loop("L", next(names), extent if d == of.dimension else size)
@@ -42,7 +47,9 @@ def copied(of: Slice, name: str, shape: Sequence[int], extent: int, offset: int)
     own: list[Expr] = [substitute(Index(index), by) for index in indices]
     there = list(own)
     there[of.dimension] = affine_sum(own[of.dimension], offset)
-    target = replace(of.read, name=name, subscripts=tuple(own))
+    here = list(own)
+    here[of.dimension] = affine_sum(own[of.dimension], place)
+    target = replace(of.read, name=name, subscripts=tuple(here))
     return Nest(header, (Equation(target, replace(of.read, subscripts=tuple(there))),))
 
 

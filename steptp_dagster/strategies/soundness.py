@@ -72,6 +72,12 @@ _RULES: Final = (
         " before, and stored to its place from the half that it belongs to",
     ),
     Rule(
+        "ranges-put-together",
+        "exact",
+        "over each part of the joined range the equation reads copies of what its own nest read,"
+        " and the result of that part goes where that nest stored it",
+    ),
+    Rule(
         "strip-mining",
         "exact",
         "the outer and inner index together count through the same values in the same order, so"

@@ -232,9 +232,8 @@ def _built(
     # computed exactly where the equation is, a part can do nothing that the equation does not;
     # what is left are the limits of vectors and of local memory
     certain = unconditional(one.equation.value, part)
-    if place == "g":
-        certain = certain and all(loop.kind != "V" for loop in one.loops)
-    elif place == "l":
+    certain = certain and all(loop.kind != "V" for loop in one.loops)
+    if place == "l":
         certain = certain and not loops and not _has_local(program)
     elif place == "nest":
         certain = certain and one.equation.guard is None
