@@ -103,6 +103,11 @@ def rescaled(total: Expr, old: Expr, new: Expr) -> Expr:
     return _when(_equal(old, MINUS_INF), ZERO, Binary("*", total, factor))
 
 
+def shrink(old: Expr, new: Expr) -> Expr:
+    """The factor that takes a running sum from the old maximum to the new one; 0 from -inf."""
+    return _when(_equal(old, MINUS_INF), ZERO, Call("exp", (Binary("-", old, new),)))
+
+
 def term(score: Expr, new: Expr) -> Expr:
     """``exp(S-N)``, and 0 where the score is -inf."""
     return _when(_equal(score, MINUS_INF), ZERO, Call("exp", (Binary("-", score, new),)))
