@@ -12,12 +12,16 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import classify
 from steptp_dagster.leir.walk import indices_in, map_equation, substitute
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
+from steptp_dagster.strategies.definitions import Problem
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, pair, transition
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.legality import fault
-from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
+from steptp_dagster.strategies.operator.reduction_factorization import (
+    ReductionFactorization,
+    factorable,
+)
 from steptp_dagster.strategies.reductions import in_place_of
 from steptp_dagster.strategies.rewrite import (
     affine_sum,
@@ -76,18 +80,13 @@ class TensorSplitToDecoupleOperators(Strategy):
         """Every loop of every top-level nest, cut in the middle and at a power of two."""
         sites: list[Site] = []
         refusals: list[Refusal] = []
-        cuts = [
-            (site.path, site.text("loop"), site.integer("at"))
-            for site in _FACTORIZATION.survey(program).sites
-            if site.text("form") == "cut"
-        ]
         for i, nest in enumerate(program.program.nests):
             problem = _nest_problem(program, i, nest)
             if problem is not None:
                 refusals.append(Refusal(self.name, (i,), *problem))
                 continue
             seen: set[str] = set()
-            for found in self._candidates(program, i, nest, cuts):
+            for found in self._candidates(program, i, nest):
                 if isinstance(found, Site):
                     sites.append(found)
                 elif found.reason not in seen:
@@ -95,19 +94,15 @@ class TensorSplitToDecoupleOperators(Strategy):
                     refusals.append(found)
         return Survey(tuple(sites), tuple(refusals))
 
-    def _candidates(
-        self,
-        program: SignedProgram,
-        i: int,
-        nest: Nest,
-        cuts: list[tuple[tuple[int, ...], str, int]],
-    ) -> Iterator[Site | Refusal]:
+    def _candidates(self, program: SignedProgram, i: int, nest: Nest) -> Iterator[Site | Refusal]:
         path = (i, 0)
         equation = equation_at(program.program, path)
+        reduction = factorable(program, path)
+        over = frozenset[str]() if isinstance(reduction, Problem) else reduction.over
         for loop in nest.loops:
             if loop.extent < 2 or loop.start:
                 continue
-            reduces = any(cut[:2] == (path, loop.index) for cut in cuts)
+            reduces = loop.index in over
             if not reduces:
                 problem = _spatial_problem(program, path, loop)
                 if problem is not None:
@@ -118,8 +113,6 @@ class TensorSplitToDecoupleOperators(Strategy):
                 yield Refusal(self.name, path, "nothing-to-slice", words)
                 continue
             for at in _places(loop.extent):
-                if reduces and (path, loop.index, at) not in cuts:
-                    continue
                 form = "reduction" if reduces else "spatial"
                 site = Site.of(self.name, path, at=at, form=form, loop=loop.index)
                 broken = fault(self.apply(program, site))

@@ -89,7 +89,7 @@ class ReductionFactorization(Strategy):
             update = updates[located.path]
             if update.kind == "assignment":
                 continue
-            found = _reduction(program, located.path)
+            found = factorable(program, located.path)
             if isinstance(found, Problem):
                 refusals.append(Refusal(self.name, located.path, found.reason, found.message))
                 continue
@@ -110,7 +110,7 @@ class ReductionFactorization(Strategy):
 
     def apply(self, program: SignedProgram, site: Site) -> SignedProgram:
         """Replace the nest of the update by the partial reductions and the combining equation."""
-        reduction = _reduction(program, site.path)
+        reduction = factorable(program, site.path)
         if isinstance(reduction, Problem):
             raise ValueError(f"no site of this program: {site.describe()}: {reduction.message}")
         build = _cut if site.text("form") == "cut" else _rfactor
@@ -118,7 +118,7 @@ class ReductionFactorization(Strategy):
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """The update, the loop that is shared out, and the partial results."""
-        reduction = _reduction(before, site.path)
+        reduction = factorable(before, site.path)
         if isinstance(reduction, Problem):
             raise ValueError(f"no site of this program: {site.describe()}: {reduction.message}")
         path, equation, update = site.path, reduction.equation, reduction.update
@@ -166,7 +166,7 @@ class ReductionFactorization(Strategy):
         )
 
 
-def _reduction(program: SignedProgram, path: tuple[int, ...]) -> Reduction | Problem:
+def factorable(program: SignedProgram, path: tuple[int, ...]) -> Reduction | Problem:
     """The reduction at ``path``, or the first precondition that it fails."""
     update = classify(program)[path]
     if update.kind != "update":
