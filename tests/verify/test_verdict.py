@@ -272,6 +272,11 @@ def test_seeds_change_data_but_not_the_answer() -> None:
             "L^{24}_{a=0}[D^{f32,g}_{a}=max(C^{f32,g}_{a},0.01*C^{f32,g}_{a});];",
             ("no-effect:D=C",),
         ),
+        (  # these data never get that low, but others would
+            VECTOR + "L^{24}_{a=0}[C^{f32,g}_{a}=exp(A^{f32,g}_{a})+A^{f32,g}_{a};];"
+            "L^{24}_{a=0}[D^{f32,g}_{a}=max(C^{f32,g}_{a},-1e9);];",
+            (),
+        ),
         (
             VECTOR + "L^{24}_{a=0}[C^{f32,g}_{a}=A^{f32,g}_{a};];"
             "L^{24}_{a=0}[D^{f32,g}_{a}=max(C^{f32,g}_{a},0);];",
