@@ -15,13 +15,8 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Expr, Index, Loop, Nes
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, at, indices_in
 from steptp_dagster.strategies.matching import distinguishes, instantiate
-from steptp_dagster.strategies.softmax_rows import (
-    Rows,
-    find_sums,
-    last_step,
-    running_maximum,
-    substituted,
-)
+from steptp_dagster.strategies.prefix_rows import find_sums, last_step, running_maximum, substituted
+from steptp_dagster.strategies.softmax_rows import Rows
 from steptp_dagster.strategies.streaming import exp_of_difference, history_equations
 
 

@@ -10,9 +10,10 @@ from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Equation, Program, Statement
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path
+from steptp_dagster.strategies.prefix_rows import Maximum, last_step
 from steptp_dagster.strategies.rewrite import equation_at, new_tensor_names
 from steptp_dagster.strategies.softmax_rewrite import place_of, rebuilt, state_tensor, under_rows
-from steptp_dagster.strategies.softmax_rows import Maximum, Rows, last_step
+from steptp_dagster.strategies.softmax_rows import Rows
 from steptp_dagster.strategies.streaming import history_equations
 
 

@@ -15,8 +15,9 @@ from steptp_dagster.leir.walk import (
     map_equation,
     map_expr,
 )
+from steptp_dagster.strategies.prefix_rows import Maximum
 from steptp_dagster.strategies.rewrite import new_tensor_names
-from steptp_dagster.strategies.softmax_rows import Maximum, Rows
+from steptp_dagster.strategies.softmax_rows import Rows
 from steptp_dagster.strategies.streaming import (
     MINUS_INF,
     ZERO,

@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 from steptp_dagster.leir.accesses import LoopRef, Statement, Use, common_loops
 from steptp_dagster.leir.affine import names_in
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Access, Call, Expr, Index, Int, Loop
+from steptp_dagster.leir.ast import Access, Expr, Index, Int
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Update
-from steptp_dagster.leir.walk import Located, Path, accesses_in, indices_in, substitute
-from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
+from steptp_dagster.leir.walk import Path, accesses_in, indices_in, substitute
 from steptp_dagster.strategies.matching import Renaming, distinguishes, same_domain, unify
 from steptp_dagster.strategies.streaming import (
     exp_of_difference,
-    history_equations,
-    indexed,
     is_minus_inf,
     is_zero,
     normalisation,
@@ -54,18 +51,6 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Maximum:
-    """A maximum over rows; fields as in ``Rows``, all in its own indices."""
-
-    max_path: Path
-    maximum: Access
-    score: Expr
-    guard: Expr | None
-    reduction: LoopRef
-    inits: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Miss:
     """A pair that is no candidate: where, the named reason, and words for people."""
 
@@ -75,7 +60,7 @@ class Miss:
     message: str
 
 
-class _Reject(Exception):
+class Reject(Exception):
     """Carries the reason out of the checks of one pair."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -86,18 +71,7 @@ class _Reject(Exception):
 
 def find(program: SignedProgram) -> tuple[Rows | Miss, ...]:
     """All pairs in text order of the maximum, then of the sum."""
-    return tuple(_Finder(program).pairs())
-
-
-def find_sums(program: SignedProgram) -> tuple[Rows | Miss, ...]:
-    """All pairs, whether something normalises by them or not, also with running maxima."""
-    finder = _Finder(program, normalised=False)
-    return (*finder.pairs(), *finder.prefixed())
-
-
-def find_maxima(program: SignedProgram) -> tuple[Maximum | Miss, ...]:
-    """All maxima over rows, in text order."""
-    return tuple(_Finder(program, normalised=False).maxima())
+    return tuple(Finder(program).pairs())
 
 
 def unused_loops(statement: Statement, target: Use) -> tuple[LoopRef, ...]:
@@ -113,14 +87,21 @@ def unused_loops(statement: Statement, target: Use) -> tuple[LoopRef, ...]:
     return wide or tuple(ref for ref in unused if ref.name in read)[-1:] or unused[-1:]
 
 
-class _Finder:
+class Finder:
+    """Looks for pairs of passes in one program; ``prefix_rows`` extends it.
+
+    ``normalised``: whether something must normalise by maximum and sum.
+    """
+
     def __init__(self, program: SignedProgram, *, normalised: bool = True) -> None:
+        """Analyse the program."""
         self.program = program
         self.normalised = normalised
         analysis = Analysis.of(program)
         self.accesses, self.updates = analysis.accesses, analysis.updates
 
     def pairs(self) -> Iterator[Rows | Miss]:
+        """Every maximum with every later sum relative to it."""
         for first in self.accesses.statements:
             if not self._is_update(first, "max"):
                 continue
@@ -128,7 +109,7 @@ class _Finder:
                 if second.order > first.order and self._sums_exponentials(first, second):
                     try:
                         yield self._check(first, second)
-                    except _Reject as miss:
+                    except Reject as miss:
                         yield Miss(first.path, second.path, miss.reason, miss.message)
 
     def _update(self, statement: Statement) -> Update:
@@ -150,31 +131,31 @@ class _Finder:
         maximum, raw_total = first.equation.target, second.equation.target
         for target in (maximum, raw_total):
             if not DTYPES[target.dtype].is_float:
-                raise _Reject("not-floating", f"{target.name} is {target.dtype}")
+                raise Reject("not-floating", f"{target.name} is {target.dtype}")
         reduction, extra = self._reduction(first, "maximum")
         other, other_extra = self._reduction(second, "sum")
         for ref in (reduction, other):
             if ref.loop.kind not in ("L", "U"):
-                raise _Reject(
+                raise Reject(
                     "reduction-loop-not-serial",
                     f"loop {ref.name} is of kind {ref.loop.kind}; a recurrence needs L or U",
                 )
         if reduction in second.chain:
-            raise _Reject("read-too-early", "the sum runs inside the loop of the maximum")
+            raise Reject("read-too-early", "the sum runs inside the loop of the maximum")
         if not set(extra) <= set(second.chain) or not set(other_extra) <= set(first.chain):
-            raise _Reject("rows-overlap", "maximum or sum of a row is overwritten by the next row")
+            raise Reject("rows-overlap", "maximum or sum of a row is overwritten by the next row")
         score, renaming = self._scores(first, second)
         self._domains(first, second, renaming)
         if renaming.get(other.name) != reduction.name:
-            raise _Reject("loops-differ", "maximum and sum reduce over different loops")
-        guard = _row_guard(first, second, reduction, renaming)
-        total = _renamed(raw_total, renaming, second)
+            raise Reject("loops-differ", "maximum and sum reduce over different loops")
+        guard = row_guard(first, second, reduction, renaming)
+        total = in_other_indices(raw_total, renaming, second)
         inits = (
             *self._start(first, reduction, extra, is_minus_inf, "maximum"),
             *self._start(second, other, other_extra, is_zero, "sum"),
         )
         if raw_total.scope != "g" and first.path[0] != second.path[0]:
-            raise _Reject("sum-private-elsewhere", f"{raw_total.name} lives in another nest only")
+            raise Reject("sum-private-elsewhere", f"{raw_total.name} lives in another nest only")
         self._scores_stay(first, second, score)
         self._uses_are_late(first, second, reduction, other)
         uses: tuple[Path, ...] = ()
@@ -195,124 +176,18 @@ class _Finder:
             kinds,
         )
 
-    def maxima(self) -> Iterator[Maximum | Miss]:
-        for statement in self.accesses.statements:
-            if self._is_update(statement, "max"):
-                try:
-                    yield self._maximum(statement)
-                except _Reject as miss:
-                    yield Miss(statement.path, statement.path, miss.reason, miss.message)
-
-    def _maximum(self, statement: Statement) -> Maximum:
-        target, score = statement.equation.target, self._update(statement).operand
-        if not DTYPES[target.dtype].is_float:
-            raise _Reject("not-floating", f"{target.name} is {target.dtype}")
-        reduction, extra = self._reduction(statement, "maximum")
-        if reduction.loop.kind not in ("L", "U"):
-            raise _Reject(
-                "reduction-loop-not-serial",
-                f"loop {reduction.name} is of kind {reduction.loop.kind}, not L or U",
-            )
-        if score is None or reduction.name not in indices_in(score):
-            raise _Reject("scores-differ", f"the scores do not depend on loop {reduction.name}")
-        if reduction.loop.extent == 1:
-            raise _Reject("row-of-one", f"loop {reduction.name} runs once")
-        guard = _row_guard(
-            statement, statement, reduction, {r.name: r.name for r in statement.chain}
-        )
-        inits = self._start(statement, reduction, extra, is_minus_inf, "maximum")
-        for use in self.accesses.by_tensor[target.name]:
-            reader = use.statement
-            late = reader.order > statement.order and reduction not in reader.chain
-            if not use.write and reader is not statement and not late:
-                raise _Reject(
-                    "read-too-early", f"{target.name} is read before its last value stands"
-                )
-        return Maximum(statement.path, target, score, guard, reduction, inits)
-
-    def prefixed(self) -> Iterator[Rows | Miss]:
-        """Sums of exponentials relative to the last step of a running maximum."""
-        for first in self.accesses.statements:
-            running = running_maximum(first)
-            for second in self.accesses.statements if running is not None else ():
-                if second.order > first.order and self._is_update(second, "+"):
-                    try:
-                        found = self._prefixed(first, second)
-                    except _Reject as miss:
-                        yield Miss(first.path, second.path, miss.reason, miss.message)
-                        continue
-                    if found is not None:
-                        yield found
-
-    def _prefixed(self, first: Statement, second: Statement) -> Rows | None:
-        running, operand = running_maximum(first), self._update(second).operand
-        pair = None if operand is None else exp_of_difference(operand)
-        if running is None or pair is None:
-            return None
-        maximum, score, reduction = running
-        last = last_step(maximum, reduction.loop)
-        shifted = resolved(self.program, second, pair[1])
-        if shifted.name != last.name:
-            return None
-        target = self.accesses.by_statement[first.path][0]
-        base = target.forms[:-1]
-        rows = [ref.name for ref in first.chain if ref is not reduction]
-        other, extra = self._reduction(second, "sum")
-        if not distinguishes(base, rows, _extents(first)) or not set(extra) <= set(first.chain):
-            raise _Reject("rows-overlap", "maximum or sum of a row is overwritten by the next row")
-        if other.loop.kind not in ("L", "U"):
-            raise _Reject("reduction-loop-not-serial", f"loop {other.name} is {other.loop.kind}")
-        if reduction in second.chain:
-            raise _Reject("read-too-early", "the sum runs inside the loop of the maximum")
-        renaming = unify(score, pair[0], _shared(first, second))
-        renaming = None if renaming is None else unify(last, shifted, renaming)
-        if renaming is None:
-            raise _Reject("scores-differ", "the sum's scores are not those of the maximum")
-        self._domains(first, second, renaming)
-        if renaming.get(other.name) != reduction.name:
-            raise _Reject("loops-differ", "maximum and sum reduce over different loops")
-        guard = _row_guard(first, second, reduction, renaming)
-        total = second.equation.target
-        if total.name in {access.name for access in accesses_in(score)}:
-            raise _Reject("scores-differ", "the scores read the sum itself")
-        if total.scope != "g" and first.path[0] != second.path[0]:
-            raise _Reject("sum-private-elsewhere", f"{total.name} lives in another nest only")
-        inits = self._start(second, other, extra, is_zero, "sum")
-        self._scores_stay(first, second, score)
-        for use in self.accesses.by_tensor[total.name]:
-            reader = use.statement
-            late = reader.order > second.order and other not in reader.chain
-            if not use.write and reader is not second and not late:
-                raise _Reject(
-                    "read-too-early", f"{total.name} is read before its last value stands"
-                )
-        return Rows(
-            first.path,
-            second.path,
-            maximum,
-            _renamed(total, renaming, second),
-            score,
-            guard,
-            reduction,
-            tuple(sorted(renaming.items())),
-            inits,
-            (),
-            (),
-            prefix=True,
-        )
-
     def _reduction(self, statement: Statement, what: str) -> tuple[LoopRef, tuple[LoopRef, ...]]:
         """The loop over a row, and outer loops in which the accumulator is used anew."""
         target = self.accesses.by_statement[statement.path][0]
         unused = unused_loops(statement, target)
         if not unused:
-            raise _Reject("several-reduction-loops", f"the {what} reduces over no loop")
+            raise Reject("several-reduction-loops", f"the {what} reduces over no loop")
         if len(unused) > 1 and self._update(statement).init == "identity":
             names = ", ".join(ref.name for ref in unused)
-            raise _Reject("several-reduction-loops", f"the {what} reduces over {names}")
+            raise Reject("several-reduction-loops", f"the {what} reduces over {names}")
         rows = [ref.name for ref in statement.chain if ref not in unused]
-        if not distinguishes(target.forms, rows, _extents(statement)):
-            raise _Reject("rows-overlap", f"two rows may share an element of {target.tensor}")
+        if not distinguishes(target.forms, rows, extents_of(statement)):
+            raise Reject("rows-overlap", f"two rows may share an element of {target.tensor}")
         return unused[-1], unused[:-1]
 
     def _scores(self, first: Statement, second: Statement) -> tuple[Expr, Renaming]:
@@ -320,25 +195,25 @@ class _Finder:
         score, operand = self._update(first).operand, self._update(second).operand
         pair = None if operand is None else exp_of_difference(operand)
         if score is None or pair is None:
-            raise _Reject("scores-differ", "maximum or sum has no operand")
+            raise Reject("scores-differ", "maximum or sum has no operand")
         target = self.accesses.by_statement[first.path][0]
         unused = unused_loops(first, target)
         if unused[-1].name not in indices_in(score):
-            raise _Reject("scores-differ", f"the scores do not depend on loop {unused[-1].name}")
-        found = unify(score, pair[0], _shared(first, second))
+            raise Reject("scores-differ", f"the scores do not depend on loop {unused[-1].name}")
+        found = unify(score, pair[0], shared_loops(first, second))
         found = None if found is None else unify(first.equation.target, pair[1], found)
         if found is None:
-            raise _Reject("scores-differ", "the sum's scores are not those of the maximum")
+            raise Reject("scores-differ", "the sum's scores are not those of the maximum")
         own = {first.equation.target.name, second.equation.target.name}
         if own & {access.name for access in accesses_in(score)}:
-            raise _Reject("scores-differ", "the scores read the maximum or the sum itself")
+            raise Reject("scores-differ", "the scores read the maximum or the sum itself")
         return score, found
 
     def _domains(self, first: Statement, second: Statement, renaming: Renaming) -> None:
         ours = [ref.loop for ref in first.chain]
         theirs = [ref.loop for ref in second.chain]
         if not same_domain(ours, theirs, renaming):
-            raise _Reject("loops-differ", "maximum and sum run over different loops")
+            raise Reject("loops-differ", "maximum and sum run over different loops")
 
     def _start(
         self,
@@ -356,18 +231,18 @@ class _Finder:
         if implicit and not others:
             return ()
         if implicit or len(others) != 1 or others[0].order > statement.order:
-            raise _Reject("written-elsewhere", f"{target.name} has other writers than the {what}")
+            raise Reject("written-elsewhere", f"{target.name} has other writers than the {what}")
         init = others[0]
         if not is_start(init.equation.value):
-            raise _Reject("start-not-identity", f"the {what} does not start from its identity")
+            raise Reject("start-not-identity", f"the {what} does not start from its identity")
         shared = common_loops(init.chain, statement.chain)
         if any(ref not in statement.chain[:shared] for ref in extra) or reduction in init.chain:
-            raise _Reject("start-not-identity", f"the {what} is not started once per row")
-        renaming = unify(target, init.equation.target, _shared(statement, init))
+            raise Reject("start-not-identity", f"the {what} is not started once per row")
+        renaming = unify(target, init.equation.target, shared_loops(statement, init))
         rows = [ref.loop for ref in statement.chain if ref is not reduction]
         same = renaming is not None and same_domain(rows, [r.loop for r in init.chain], renaming)
         if renaming is None or not same or not _same_guard(statement, init, renaming):
-            raise _Reject("start-not-identity", f"the {what} is started over other rows")
+            raise Reject("start-not-identity", f"the {what} is started over other rows")
         return (init.path,)
 
     def _scores_stay(self, first: Statement, second: Statement, score: Expr) -> None:
@@ -385,7 +260,7 @@ class _Finder:
                     and low <= path[shared] <= high
                 )
                 if between and not self._made_just_before(use, first):
-                    raise _Reject("scores-change", f"{name} is written between the two passes")
+                    raise Reject("scores-change", f"{name} is written between the two passes")
 
     def _made_just_before(self, write: Use, first: Statement) -> bool:
         """Whether each score is made once, in the very iteration that the maximum reads it."""
@@ -395,7 +270,7 @@ class _Finder:
         reads = [u for u in self.accesses.by_statement[first.path] if u.tensor == write.tensor]
         names = [ref.name for ref in first.chain]
         return all(u.forms == write.forms for u in reads) and distinguishes(
-            write.forms, names, _extents(first)
+            write.forms, names, extents_of(first)
         )
 
     def _uses_are_late(
@@ -408,7 +283,7 @@ class _Finder:
                 if use.write or reader is made or (reader is second and made is first):
                     continue
                 if reader.order < made.order or loop in reader.chain:
-                    raise _Reject(
+                    raise Reject(
                         "read-too-early", f"{use.tensor} is read before its last value stands"
                     )
 
@@ -419,87 +294,31 @@ class _Finder:
         kinds: list[str] = []
         for statement in self.accesses.statements:
             if statement.order > second.order:
-                shared = _shared(first, statement)
+                shared = shared_loops(first, statement)
                 value = statement.equation.value
                 found = normalisation(value, score, maximum, total, shared)
                 if found is not None:
                     uses.append(statement.path)
                     kinds.append(found.name)
         if not uses:
-            raise _Reject(
+            raise Reject(
                 "no-normalisation",
                 f"nothing normalises by {maximum.name} and {total.name} afterwards",
             )
         return tuple(uses), tuple(kinds)
 
 
-def running_maximum(statement: Statement) -> tuple[Access, Expr, LoopRef] | None:
-    """Array without its last subscript, scores and loop, if the equation is a running maximum."""
-    equation = statement.equation
-    subscripts = equation.target.subscripts
-    step = subscripts[-1] if subscripts else None
-    if not isinstance(step, Index) or not isinstance(equation.value, Call):
-        return None
-    loop = next((ref for ref in statement.chain if ref.name == step.name), None)
-    if loop is None or len(equation.value.arguments) != len(("running", "score")):
-        return None
-    base = replace(equation.target, subscripts=subscripts[:-1])
-    score = equation.value.arguments[1]
-    expected, _ = history_equations(score, base, base, step.name, loop.loop.start)
-    if (expected.target, expected.value) != (equation.target, equation.value):
-        return None
-    return base, score, loop
-
-
-def last_step(array: Access, loop: Loop) -> Access:
-    """The access to the last element of running values."""
-    return indexed(array, Int(loop.start + loop.extent - 1))
-
-
-def resolved(program: SignedProgram, reader: Statement, access: Access) -> Access:
-    """What the access is a copy of, as long as it is one, in the reader's indices."""
-    while True:
-        writers = Analysis.of(program).accesses.writes.get(access.name, [])
-        if len(writers) != 1 or not isinstance(writers[0].statement.equation.value, Access):
-            return access
-        source = substituted(program, writers[0].statement, reader, access)
-        if not isinstance(source, Access):
-            return access
-        access = source
-
-
-def substituted(
-    program: SignedProgram, made: Statement, reader: Statement, access: Access
-) -> Expr | None:
-    """The definition by the assignment ``made`` of what the reader reads, or None."""
-    if Analysis.of(program).updates[made.path].kind != "assignment":
-        return None
-    if made.equation.guard is not None or made is reader:
-        return None
-    producer, consumer = _located(made), _located(reader)
-    solved = definition(program.program, producer, consumer, access)
-    if isinstance(solved, Problem):
-        return None
-    if operand_problem(program, producer, consumer, solved) is not None:
-        return None
-    return substitute(made.equation.value, solved)
-
-
-def _located(statement: Statement) -> Located:
-    return Located(statement.path, tuple(ref.loop for ref in statement.chain), statement.equation)
-
-
-def _row_guard(
+def row_guard(
     first: Statement, second: Statement, reduction: LoopRef, renaming: Renaming
 ) -> Expr | None:
     """The guard of both passes, which must pick whole rows, the same in both."""
     guard = first.equation.guard
     if not _same_guard(first, second, renaming):
-        raise _Reject("guarded-update", "maximum and sum run under different guards")
+        raise Reject("guarded-update", "maximum and sum run under different guards")
     if guard is not None and reduction.name in indices_in(guard):
-        raise _Reject("guarded-update", "the guard leaves out parts of rows")
+        raise Reject("guarded-update", "the guard leaves out parts of rows")
     if guard is not None and any(True for _ in accesses_in(guard)):
-        raise _Reject("guarded-update", "the guard reads a tensor")
+        raise Reject("guarded-update", "the guard reads a tensor")
     return guard
 
 
@@ -510,17 +329,18 @@ def _same_guard(pattern: Statement, other: Statement, renaming: Renaming) -> boo
     return unify(ours, theirs, renaming) is not None
 
 
-def _shared(a: Statement, b: Statement) -> Renaming:
+def shared_loops(a: Statement, b: Statement) -> Renaming:
     """The identity on the loops that both statements stand under."""
     count = common_loops(a.chain, b.chain)
     return {ref.name: ref.name for ref in a.chain[:count]}
 
 
-def _extents(statement: Statement) -> dict[str, int]:
+def extents_of(statement: Statement) -> dict[str, int]:
+    """The extents of the loops around an equation, by index."""
     return {ref.name: ref.loop.extent for ref in statement.chain}
 
 
-def _renamed(access: Access, renaming: Renaming, statement: Statement) -> Access:
+def in_other_indices(access: Access, renaming: Renaming, statement: Statement) -> Access:
     """The access in the other indices; loops without a partner have extent 1, so one value."""
     by: dict[str, Expr] = {ref.name: Int(ref.loop.start) for ref in statement.chain}
     by.update({old: Index(new) for old, new in renaming.items()})

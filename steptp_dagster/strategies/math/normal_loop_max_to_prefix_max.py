@@ -21,8 +21,9 @@ from steptp_dagster.strategies.prefix_evidence import (
     writers_fact,
 )
 from steptp_dagster.strategies.prefix_rewrite import prefix_maximum
+from steptp_dagster.strategies.prefix_rows import Maximum, find_maxima
 from steptp_dagster.strategies.rewrite import new_tensor_names
-from steptp_dagster.strategies.softmax_rows import Maximum, Miss, find_maxima
+from steptp_dagster.strategies.softmax_rows import Miss
 
 
 class NormalLoopMaxToPrefixMax(Strategy):

@@ -24,8 +24,9 @@ from steptp_dagster.strategies.prefix_evidence import (
     writers_fact,
 )
 from steptp_dagster.strategies.prefix_rewrite import prefix_sum
+from steptp_dagster.strategies.prefix_rows import find_sums
 from steptp_dagster.strategies.rewrite import new_tensor_names
-from steptp_dagster.strategies.softmax_rows import Miss, Rows, find_sums
+from steptp_dagster.strategies.softmax_rows import Miss, Rows
 
 
 class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
