@@ -42,6 +42,8 @@ FAMILIES: Final = (
 )
 #: Checks of what exporting with fixed shapes and dtypes has established; they compute nothing.
 CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default"})
+#: Where the operators stand that only say where an element comes from.
+VIEWS: Final = "steptp_dagster.translate.ops_views"
 #: Buffers of batch norms that training updates and nothing reads in the same call.
 RUNNING: Final = ("running_mean", "running_var", "num_batches_tracked")
 #: What a translating function raises when its arguments have a form that nobody thought of.
@@ -110,21 +112,24 @@ def translate(
     *,
     source: str = "",
     ranges: Mapping[str, tuple[int | float, int | float]] | None = None,
+    naive: bool = False,
 ) -> Translation | TranslationRefusal:
     """Translate ``module`` as it computes on inputs of these shapes and dtypes.
 
     The module is exported in the mode (training or evaluation) it is in. Parameters become
     ``param`` variables without values; buffers and tensors written in the code become ``const``
     variables with theirs. ``ranges`` bounds the values of inputs (by their name in ``forward``,
-    both ends inclusive); integer inputs that serve as subscripts are bounded anyway. An operator
-    without translation is refused by name; nothing is skipped.
+    both ends inclusive); integer inputs that serve as subscripts are bounded anyway. With ``naive``
+    every view of floats or bools is stored by a nest of its own instead of being composed into the
+    subscripts of its readers. An operator without translation is refused by name; nothing is
+    skipped.
     """
     try:
         exported = export(module, inputs)
     except Exception as error:  # noqa: BLE001 - torch.export raises user and own errors of any type
         return TranslationRefusal("torch.export", "", _first_lines(error), _raised_at(error))
     try:
-        return _Walk(exported, source, ranges or {}).run()
+        return _Walk(exported, source, ranges or {}, naive).run()
     except _Refused as refused:
         return refused.refusal
 
@@ -147,7 +152,9 @@ class _Walk:
         exported: ExportedProgram,
         source: str,
         ranges: Mapping[str, tuple[int | float, int | float]],
+        naive: bool,
     ) -> None:
+        self.naive = naive
         self.ranges = ranges
         self.exported = exported
         self.source = source
@@ -293,6 +300,8 @@ class _Walk:
                 self.used(node),
             )
             result = translator(call, *self.arguments(node))
+            if self.naive and translator.__module__ == VIEWS:
+                result = self.copied(result)
         except Unsupported as refused:
             raise self.refusal(node, name, refused.argument, refused.message) from None
         except NotANumber as error:
@@ -308,6 +317,15 @@ class _Walk:
         if last > first:
             self.origins.append(Origin(name, first, last, location(node.stack_trace)))
         return result
+
+    def copied(self, result: Result) -> Result:
+        """Views as tensors of their own; integers stay, since subscripts need their range."""
+        if isinstance(result, tuple):
+            return tuple(self.copy(value) for value in result)
+        return self.copy(result)
+
+    def copy(self, value: Value) -> Value:
+        return self.builder.store(value) if value.is_float or value.dtype == "bool" else value
 
     def used(self, node: Node) -> frozenset[int]:
         """The results of a node that are read: the first of one that is no tuple."""

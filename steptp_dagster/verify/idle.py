@@ -16,8 +16,8 @@ from steptp_dagster.lowering import compile_programs
 from steptp_dagster.verify.compare import Array, same_values
 
 #: What the operands of an operator may be anywhere: infinities too, which safe forms guard against.
+#: Their number is prime, so that every pace through them meets all.
 _VALUES: Final = (-np.inf, -300.0, -30.0, -3.0, -1.0, -0.5, -1e-3, 0.0, 1e-3, 0.5, 1.0, 3.0, np.inf)
-_DRAWS: Final = 3
 
 
 def idle(original: SignedProgram, data: Iterable[Mapping[str, Array]]) -> Iterator[str]:
@@ -110,12 +110,25 @@ def _always(original: SignedProgram, target: str, source: str) -> bool:
         for name, dtype in sorted(dtypes.items())
     ]
     free = [v for v in variables if v.role == "input"]
-    rng = np.random.default_rng(0)
-    data = [{v.name: rng.choice(_VALUES, v.shape) for v in free} for _ in range(_DRAWS)]
+    data = _everything({v.name: v.shape for v in free})
     with np.errstate(all="ignore"):
         return _repeats(
             _runs(SignedProgram(part, Signature(tuple(variables))), data), target, source
         )
+
+
+def _everything(shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, Array]]:
+    """Data sets over which every element of every tensor takes every one of ``_VALUES``."""
+    rng = np.random.default_rng(0)
+    count = len(_VALUES)
+    starts = {name: rng.integers(count, size=shape) for name, shape in shapes.items()}
+    # tensors step through the values at different paces, so that their elements meet in many ways
+    paces = {name: 1 + i % (count - 1) for i, name in enumerate(shapes)}
+    values = np.array(_VALUES)
+    return [
+        {name: values[(start + draw * paces[name]) % count] for name, start in starts.items()}
+        for draw in range(count)
+    ]
 
 
 def _only(nest: Nest) -> Equation | None:

@@ -194,6 +194,22 @@ def test_attention_needs_no_copies() -> None:
     ]
 
 
+def test_naive_translation_stores_views() -> None:
+    built = SOURCES["MinGPTCausalAttention"].build(
+        {"batch": 2, "length": 4, "heads": 2, "head_size": 3, "width": 6}
+    )
+    inputs = built.example(0)
+    composed = translated(built.module, inputs)
+    naive = translate(built.module, inputs, naive=True)
+    assert isinstance(naive, Translation)
+    assert check(naive.signed) == ()
+    assert fidelity(built.module, inputs, naive).faithful
+    kinds = [o.operator.split(".")[1] for o in naive.origins]
+    assert kinds.count("split_with_sizes") + kinds.count("split") == 1
+    assert {"view", "permute"} <= set(kinds) or {"view", "transpose"} <= set(kinds)
+    assert len(naive.signed.program.nests) > len(composed.signed.program.nests) + 6
+
+
 @pytest.mark.parametrize("program", ["Matmul3D", "softmax", "GELU", "LayerNorm", "Max_Pooling_2D"])
 def test_large_shapes_translate_within_the_limits(program: str) -> None:
     source = SOURCES[program]
