@@ -8,8 +8,8 @@ from typing import Final
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import THREAD_AXES, Kind, Loop, Nest
 from steptp_dagster.leir.limits import AXIS_LIMITS
-from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, all_nests, equations_in, nests_in
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.collapsing import Collapse, guard_end, without_guard_end
@@ -30,7 +30,11 @@ from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.rewrite import nest_at, signed_with
 
 #: Kind of the one loop by the kinds of the outer and the inner one, bound loops left out.
-_KINDS: Final[dict[tuple[Kind, Kind], Kind]] = {("L", "L"): "L", ("U", "U"): "U", ("P", "L"): "P"}
+_KINDS: Final[dict[tuple[Kind, Kind], Kind]] = {
+    ("L", "L"): "L",
+    ("U", "U"): "U",
+    ("P", "L"): "P",
+}
 
 
 class LoopFusion(Strategy):
@@ -41,10 +45,12 @@ class LoopFusion(Strategy):
     was split comes back, and a head and its channel become one dimension.
 
     Iterations at the end in which no guard lets anything run, as a split leaves them, are left
-    out together with that guard. Two serial loops stay serial and two unrolled ones unrolled. A parallel loop takes in a serial
-    one that carries nothing. Two bound loops become one on either of
-    their axes, if its limit allows, no other loop of the kernel runs on them, and nothing in
-    shared memory would belong to another set of threads.
+    out together with that guard.
+
+    Two serial loops stay serial and two unrolled ones unrolled. A parallel loop takes in a serial
+    one that carries nothing. Two bound loops become one on either of their axes, if its limit
+    allows, no other loop of the kernel runs on them, and nothing in shared memory would belong to
+    another set of threads.
 
         === example
         --- before
