@@ -161,8 +161,8 @@ class Profile:
             **({"strategies": list(self.strategies)} if self.strategies is not None else {}),
         }
         for what, items in named.items():
-            if not items:
-                raise ValueError(f"{what} must not be empty")
+            if not items or "" in items:
+                raise ValueError(f"{what} must not be empty, nor a name of them")
             doubled = sorted({i for i in items if items.count(i) > 1})
             if doubled:
                 raise ValueError(f"{what} named twice: {', '.join(doubled)}")

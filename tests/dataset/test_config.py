@@ -55,6 +55,7 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
         (GOOD.replace("seed: 1", f"seed: {2**31}"), "seed must be at least 0 and below"),
         (GOOD + "strategies: [a, a]", "strategies named twice: a"),
         (GOOD + "strategies: []", "strategies must not be empty"),
+        (GOOD.replace("softmax", "''"), "programs must not be empty, nor a name of them"),
         (GOOD + "splits: {train: .nan}", "splits: the shares of the splits must sum to 1"),
         (GOOD + "splits: {train: 0.5}", "splits: the shares of the splits must sum to 1"),
         (GOOD.replace("softmax", "softmax, samples: x"), "programs[0].samples: expected a whole"),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from steptp_dagster.reasoning.derive import ONE_SIDED, PAIRED
 from steptp_dagster.reasoning.render import render_json, render_text
 from steptp_dagster.reasoning.wording import listed, plain, sentence, statements
 from steptp_dagster.strategies.registry import strategy
@@ -156,4 +155,3 @@ def test_lists_and_statements() -> None:
 def test_the_documentation_shows_the_real_text() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reasoning.md").read_text(encoding="utf-8")
     assert f"```text\n{_text(step_named('loop_split', 'example'))}\n```" in page
-    assert f"all\n{len(ONE_SIDED) + len(PAIRED)} kinds" in page
