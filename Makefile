@@ -29,6 +29,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@if [ -e $(INSTALLING) ]; then echo "The last install was cut short: starting anew."; rm -rf $(VENV); fi
 	@touch $(INSTALLING)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	@echo "Installing into $(VENV): minutes, and more than a gigabyte of packages."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt -e '.[dev]'
 	@touch $@
