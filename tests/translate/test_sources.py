@@ -48,7 +48,7 @@ def test_program(program: str) -> None:
     inputs = built.example(0)
     translation = faithful(built.module, inputs, built.ranges)
     assert check_limits(translation.signed) == ()
-    if program in CORE:
+    if program in ("softmax", "MinGPTCausalAttention"):  # compiling takes seconds
         assert fidelity(built.module, inputs, translation, by_tvm).faithful
 
 
