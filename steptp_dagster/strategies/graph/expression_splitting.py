@@ -231,7 +231,7 @@ def _built(
         return "type-changes", f"{expr_text(part)} would be computed in another type"
     # computed exactly where the equation is, a part can do nothing that the equation does not;
     # what is left are the limits of vectors and of local memory
-    certain = unconditional(one.equation.value, part)
+    certain = unconditional(one.equation.value, part) and fault(program) is None
     certain = certain and all(loop.kind != "V" for loop in one.loops)
     if place == "l":
         certain = certain and not loops and not _has_local(program)
