@@ -15,8 +15,10 @@ from steptp_dagster.leir.ast import (
 )
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.updates import classify
 from steptp_dagster.leir.walk import (
     Path,
+    equations,
     equations_in,
     fresh_indices,
     index_names,
@@ -148,7 +150,11 @@ def _reads(nest: Nest) -> Iterator[Access]:
 
 
 def private_intermediates(program: SignedProgram, path: Path) -> tuple[str, ...]:
-    """Global intermediates that flow between the two nests and are used nowhere else."""
+    """Global intermediates that flow between the two nests and are used nowhere else.
+
+    The sum that the threads of a block reduction make together is none: in local memory each
+    thread would have a sum of its own.
+    """
     first, second = nest_at(program.program, path), nest_at(program.program, follower(path))
     read_by_second = set(read(second))
     return tuple(
@@ -160,6 +166,18 @@ def private_intermediates(program: SignedProgram, path: Path) -> tuple[str, ...]
             access.scope == "g" and where[: len(path)] in (path, follower(path))
             for where, _, access in accesses_to(program.program, name)
         )
+        and not _made_together(program, name)
+    )
+
+
+def _made_together(program: SignedProgram, name: str) -> bool:
+    """Whether an update of a tensor reduces over a bound loop."""
+    updates = classify(program)
+    return any(
+        loop.kind == "B" and loop.index in updates[located.path].reduction_loops
+        for located in equations(program.program)
+        if located.equation.target.name == name and updates[located.path].kind == "update"
+        for loop in located.loops
     )
 
 

@@ -127,7 +127,8 @@ class OperatorFusion(Strategy):
                 self.name,
                 path,
                 "intermediate-used-elsewhere",
-                f"{', '.join(passed)} cannot move: known variables, or used by other nests too",
+                f"{', '.join(passed)} cannot move: known variables, used by other nests too,"
+                " or made by several threads together",
             )
         for depth in range(deepest, 0, -1):
             answer = can_fuse(program, path, follower(path), depth)
