@@ -27,6 +27,7 @@ from steptp_dagster.progress import Progress
 from steptp_dagster.reasoning.check import grounding
 from steptp_dagster.reasoning.render import render_json, render_text
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy
+from steptp_dagster.strategies.choice import spread
 from steptp_dagster.strategies.registry import strategies, strategy
 from steptp_dagster.strategies.step import Step, take
 
@@ -234,14 +235,14 @@ def _rows(task: Task, signed: SignedProgram) -> dict[str, list[Row]]:
 def _outcomes(
     chosen: Strategy, signed: SignedProgram, sites: Sequence[Site], task: Task
 ) -> Iterator[Step | Refusal]:
-    """The sites taken in the order of their hash, so that a cap picks evenly."""
+    """The sites one by one, spread over what there is to choose; equals by their hash."""
 
     def order(site: Site) -> str:
         return rank(
             task.seed, "site", task.parent.leir_id, site.strategy, site.path, parameters(site)
         )
 
-    return (take(chosen, signed, site) for site in sorted(sites, key=order))
+    return (take(chosen, signed, site) for site in spread(sites, order))
 
 
 def parameters(site: Site) -> dict[str, Json]:
