@@ -27,11 +27,14 @@ STOPPED: Final = 130
 def build(profile: str, data: Path | None, workers: int, as_json: bool) -> None:
     """Build the data set; what is there and still valid is kept."""
     from steptp_dagster.dataset.config import ProfileError, load
+    from steptp_dagster.strategies.registry import faults
 
     try:
         programs = load(profile).program_names
     except ProfileError as error:
         raise Failure(str(error)) from error
+    if broken := faults():
+        raise Failure("\n".join(map(str, broken)))
     if data is not None:
         os.environ[paths.DATA_VARIABLE] = str(data.resolve())
     os.environ["STEPTP_PROFILE"] = profile

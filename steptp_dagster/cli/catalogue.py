@@ -35,7 +35,11 @@ def sources(as_json: bool) -> None:
 @click.command(name="strategies")
 @json_option
 def strategies(as_json: bool) -> None:
-    """List the strategies: name, level, origin, and what each does."""
+    """List the strategies: name, level, origin, and what each does.
+
+    Exit code: 0, or 2 where a plug-in gives no strategy (the others are listed all the same).
+    """
+    from steptp_dagster.strategies.registry import faults
     from steptp_dagster.strategies.registry import strategies as registered
 
     rows: list[dict[str, Any]] = [
@@ -50,6 +54,8 @@ def strategies(as_json: bool) -> None:
     ]
     columns = ("name", "strategy_level", "origin", "summary")
     emit(rows, lambda: table(rows, columns), as_json=as_json)
+    if broken := faults():
+        raise Failure("\n".join(map(str, broken)))
 
 
 @click.command()

@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, str]] = {
     "apply": "programs",
     "verify": "verification",
     "zoo": "verification",
+    "check-strategy": "checking",
 }
 TRACEBACK_VARIABLE: Final = "STEPTP_TRACEBACK"
 
@@ -41,7 +42,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"steptp_dagster.cli.{COMMANDS[cmd_name]}")
-        command = getattr(module, cmd_name)
+        command = getattr(module, cmd_name.replace("-", "_"))
         if not isinstance(command, click.Command):
             raise TypeError(f"{cmd_name} is no click command")
         return command

@@ -18,7 +18,7 @@ from steptp_dagster.leir.signature import Signature, SignedProgram
 from steptp_dagster.leir.validity import check
 from steptp_dagster.reasoning.render import render_json, render_text
 from steptp_dagster.strategies.base import Refusal, Strategy, Survey
-from steptp_dagster.strategies.registry import strategies
+from steptp_dagster.strategies.registry import faults, strategies
 from steptp_dagster.strategies.step import Step, take
 
 
@@ -79,7 +79,7 @@ def apply(strategy: str, file: str, site: int | None, as_json: bool) -> None:
 
     Exit code: 0 done, 1 the step was refused, 2 wrong usage or no valid program.
     """
-    chosen = _strategy(strategy)
+    chosen = known_strategy(strategy)
     signed = read_valid(file).signed
     survey = chosen.survey(signed)
     if site is None:
@@ -134,12 +134,14 @@ def step_data(strategy: Strategy, step: Step) -> dict[str, object]:
     }
 
 
-def _strategy(name: str) -> Strategy:
+def known_strategy(name: str) -> Strategy:
+    """The strategy of that name. Fails in words, with broken plug-ins, for an unknown one."""
     known = strategies()
     if name not in known:
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         hint = f"; did you mean {' or '.join(close)}?" if close else "; `steptp strategies` lists"
-        raise Failure(f"there is no strategy {name!r}{hint}")
+        broken = "".join(f"\n{fault}" for fault in faults())
+        raise Failure(f"there is no strategy {name!r}{hint}{broken}")
     return known[name]
 
 

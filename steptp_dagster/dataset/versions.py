@@ -71,10 +71,25 @@ def strategy_version(name: str) -> str:
     """
     known = strategies()
     homes = {other: Path(inspect.getfile(type(s))).resolve() for other, s in known.items()}
-    others = {home for other, home in homes.items() if other != name} - {homes[name]}
+    home = homes[name]
+    others = {found for other, found in homes.items() if other != name} - {home}
     shared = [f for f in _files(ROOT / "strategies") if f.resolve() not in others]
     paths = tuple(sorted(str(f.relative_to(ROOT)) for f in shared))
-    return digest("strategy", name, known[name].version, files_digest(paths), code_version("steps"))
+    parts = [files_digest(paths), code_version("steps")]
+    if not home.is_relative_to(ROOT):
+        parts.append(_plugin_digest(home))
+    return digest("strategy", name, known[name].version, *parts)
+
+
+def _plugin_digest(home: Path) -> str:
+    """Digest of a plug-in: its file, or all Python files of the package that the file is in."""
+    top = home
+    while (top.parent / "__init__.py").exists():
+        top = top.parent
+    total = blake2b(digest_size=16)
+    for file in sorted(_files(top)):
+        total.update(str(file.relative_to(top.parent)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return total.hexdigest()
 
 
 @cache

@@ -8,11 +8,14 @@ one site; ``explain`` states what it saw and did as facts that ``reasoning`` can
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path
 from steptp_dagster.strategies.facts import Explanation
+
+if TYPE_CHECKING:
+    from steptp_dagster.strategies.soundness import Rule
 
 Level = Literal["graph", "operator", "memory", "math"]
 #: What happens to the values of the result: equal bit for bit, or equal up to rounding.
@@ -98,6 +101,8 @@ class Strategy(ABC):
     #: Preconditions by kebab-case name, in the order in which ``explain`` shows them. Each is
     #: worded as the failure that it rules out and is the reason of a refusal where it fails.
     preconditions: ClassVar[tuple[str, ...]] = ()
+    #: Arguments for soundness that a plug-in brings; the library's own stand in ``soundness``.
+    own_rules: "ClassVar[tuple[Rule, ...]]" = ()
 
     def preconditions_at(self, site: Site) -> tuple[str, ...]:
         """The preconditions that the explanation of a step at ``site`` shows, in order.

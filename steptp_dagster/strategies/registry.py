@@ -1,7 +1,7 @@
 """All strategies by name.
 
 Adding a strategy takes three touches: its file, its line here, its fixtures
-(``tests/fixtures/strategies/<name>.txt``).
+(``tests/fixtures/strategies/<name>.txt``). Strategies of users come as plug-ins (``plugins``).
 """
 
 from collections.abc import Mapping
@@ -43,6 +43,7 @@ from steptp_dagster.strategies.operator.loop_tiling import LoopTiling
 from steptp_dagster.strategies.operator.loop_unrolling import LoopUnrolling
 from steptp_dagster.strategies.operator.loop_vectorization import LoopVectorization
 from steptp_dagster.strategies.operator.reduction_factorization import ReductionFactorization
+from steptp_dagster.strategies.plugins import PluginFault, load
 
 _ALL: Final[tuple[type[Strategy], ...]] = (
     ComputeInline,
@@ -75,17 +76,30 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
 )
 
 
-def strategies() -> Mapping[str, Strategy]:
-    """One instance of every strategy by name, in the order of the names."""
+def own_strategies() -> Mapping[str, Strategy]:
+    """One instance of every strategy of the library by name, in the order of the names."""
     found = {strategy.name: strategy() for strategy in _ALL}
     if len(found) != len(_ALL):
         raise ValueError("two strategies have one name")
     return dict(sorted(found.items()))
 
 
+def strategies() -> Mapping[str, Strategy]:
+    """One instance of every strategy by name, plug-ins included, in the order of the names."""
+    own = own_strategies()
+    more = {found.name: found() for found in load(frozenset(own)).classes}
+    return dict(sorted({**own, **more}.items()))
+
+
+def faults() -> tuple[PluginFault, ...]:
+    """The plug-ins that give no strategy, and why."""
+    return load(frozenset(own_strategies())).faults
+
+
 def strategy(name: str) -> Strategy:
     """The strategy of that name. Raises KeyError that lists the names otherwise."""
     known = strategies()
     if name not in known:
-        raise KeyError(f"no strategy {name!r}; one of {', '.join(known)}")
+        broken = "".join(f"; {fault}" for fault in faults())
+        raise KeyError(f"no strategy {name!r}; one of {', '.join(known)}{broken}")
     return known[name]

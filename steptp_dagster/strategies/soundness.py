@@ -184,6 +184,18 @@ _RULES: Final = (
 RULES: Final[dict[str, Rule]] = {rule.name: rule for rule in _RULES}
 
 
+class RuleTaken(ValueError):
+    """A plug-in names an argument as one that is there already, but argues otherwise."""
+
+
+def add(*rules: Rule) -> None:
+    """Take the arguments of a plug-in along. Raises RuleTaken, and then adds none of them."""
+    for rule in rules:
+        if RULES.get(rule.name, rule) != rule:
+            raise RuleTaken(f"there is another soundness rule {rule.name!r}")
+    RULES.update({rule.name: rule for rule in rules})
+
+
 def numerics_of(explanation: Explanation) -> Numerics:
     """What the named rule does to the values. Raises KeyError for an unknown rule."""
     return RULES[explanation.soundness_rule].numerics

@@ -28,7 +28,7 @@ from steptp_dagster.reasoning.check import grounding
 from steptp_dagster.reasoning.render import render_json, render_text
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy
 from steptp_dagster.strategies.choice import spread
-from steptp_dagster.strategies.registry import strategies, strategy
+from steptp_dagster.strategies.registry import faults, strategies, strategy
 from steptp_dagster.strategies.step import Step, take
 
 STAGE = Stage(
@@ -48,6 +48,10 @@ STAGE = Stage(
 
 class StepFailure(RuntimeError):
     """A strategy raised instead of refusing: a defect of the strategy, with what it was given."""
+
+
+class BrokenPlugin(ValueError):
+    """A plug-in gives no strategy: a build without it would drop what it made before."""
 
 
 class UnknownStrategy(ValueError):
@@ -124,7 +128,9 @@ def _parent(source: str, row: Row, step: str | None, depth: int) -> Parent:
 
 
 def units(parents: Sequence[Parent], profile: Profile, sites: int) -> list[Unit]:
-    """One unit per parent and strategy, parents together."""
+    """One unit per parent and strategy, parents together. Raises BrokenPlugin, UnknownStrategy."""
+    if broken := faults():
+        raise BrokenPlugin("; ".join(map(str, broken)))
     known = strategies()
     chosen = sorted(known) if profile.strategies is None else profile.strategies
     if unknown := [name for name in chosen if name not in known]:
