@@ -62,8 +62,9 @@ def strategies(as_json: bool) -> None:
 @click.argument("program")
 @click.option("--dtype", default="f32", show_default=True, help="Precision of a library program.")
 @click.option("--seed", default=0, show_default=True, help="Chooses a library program's shape.")
+@click.option("--naive", is_flag=True, help="A nest for every view, instead of composing them.")
 @json_option
-def translate(program: str, dtype: str, seed: int, as_json: bool) -> None:
+def translate(program: str, dtype: str, seed: int, naive: bool, as_json: bool) -> None:
     """Translate PROGRAM to LEIR: a Python file, or a name that `steptp sources` lists.
 
     A file defines `program()`, which returns (module, inputs), or a class `Model` with
@@ -79,7 +80,7 @@ def translate(program: str, dtype: str, seed: int, as_json: bool) -> None:
         module, inputs, ranges = _user(Path(program))
     else:
         module, inputs, ranges = _library(program, dtype, seed)
-    result = translated(module, inputs, source=program, ranges=ranges)
+    result = translated(module, inputs, source=program, ranges=ranges, naive=naive)
     if isinstance(result, TranslationRefusal):
         raise Failure(f"{program} is not translated: {result}", REJECTED)
     data = {

@@ -147,7 +147,13 @@ def translated(source: dict[str, Any]) -> "tuple[SignedProgram, str]":
     library = source_of(source["program"])
     built = library.build(json.loads(source["shapes"]), source["dtype"], source["seed"])
     inputs = built.example(source["seed"])
-    found = translate(built.module, inputs, source=source["program"], ranges=built.ranges)
+    found = translate(
+        built.module,
+        inputs,
+        source=source["program"],
+        ranges=built.ranges,
+        naive=source["form"] == "naive",
+    )
     if isinstance(found, TranslationRefusal):
         raise Failure(f"the source is refused now: {found}", REJECTED)
     return found.signed, library.code_hash

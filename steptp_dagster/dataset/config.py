@@ -4,6 +4,7 @@ A profile is a YAML file; ``default`` and ``tiny`` come with the library (``prof
 are named by path.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -19,6 +20,8 @@ FOLDER = Path(__file__).resolve().parent / "profiles"
 _ENDLESS: Final = 2**31
 
 Dtype = Literal["f16", "bf16", "f32", "f64"]
+#: How a program is translated: views composed into subscripts, or each a nest of its own.
+Form = Literal["composed", "naive"]
 #: What steps can be verified on; ``verify.record.TARGETS``, which a test compares.
 Target = Literal["llvm"]
 
@@ -33,6 +36,14 @@ def _positive(**values: float) -> None:
             raise ValueError(f"{name} must be positive and below {_ENDLESS}, not {value}")
 
 
+def _distinct(what: str, items: Sequence[str]) -> None:
+    if not items or "" in items:
+        raise ValueError(f"{what} must not be empty, nor a name of them")
+    doubled = sorted({i for i in items if items.count(i) > 1})
+    if doubled:
+        raise ValueError(f"{what} named twice: {', '.join(doubled)}")
+
+
 def _seed(seed: int) -> None:
     if not 0 <= seed < _ENDLESS:
         raise ValueError(f"seed must be at least 0 and below {_ENDLESS}, not {seed}")
@@ -40,14 +51,20 @@ def _seed(seed: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlan:
-    """One source program: its name and how many shape samples of it are taken."""
+    """One source program: its name, how many shape samples of it are taken, and in which forms.
+
+    Without ``forms`` those of the profile count.
+    """
 
     name: str
     samples: int = 1
+    forms: tuple[Form, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse nothing to do."""
         _positive(samples=self.samples)
+        if self.forms is not None:
+            _distinct("forms", self.forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +168,16 @@ class Profile:
     verification: VerificationPlan = field(default_factory=VerificationPlan)
     balance: BalancePlan = field(default_factory=BalancePlan)
     splits: SplitPlan = field(default_factory=SplitPlan)
+    forms: tuple[Form, ...] = ("composed",)
 
     def __post_init__(self) -> None:
         """Refuse empty and doubled lists."""
         _seed(self.seed)
-        named: dict[str, list[str]] = {
-            "programs": [p.name for p in self.programs],
-            "dtypes": list(self.dtypes),
-            **({"strategies": list(self.strategies)} if self.strategies is not None else {}),
-        }
-        for what, items in named.items():
-            if not items or "" in items:
-                raise ValueError(f"{what} must not be empty, nor a name of them")
-            doubled = sorted({i for i in items if items.count(i) > 1})
-            if doubled:
-                raise ValueError(f"{what} named twice: {', '.join(doubled)}")
+        _distinct("programs", self.program_names)
+        _distinct("dtypes", self.dtypes)
+        _distinct("forms", self.forms)
+        if self.strategies is not None:
+            _distinct("strategies", self.strategies)
 
     @property
     def program_names(self) -> tuple[str, ...]:
@@ -175,6 +187,10 @@ class Profile:
     def plan(self, program: str) -> ProgramPlan:
         """The plan of one program. Raises KeyError for one that the profile lacks."""
         return {p.name: p for p in self.programs}[program]
+
+    def forms_of(self, program: str) -> tuple[Form, ...]:
+        """The forms in which a program is translated. Raises KeyError as ``plan``."""
+        return self.plan(program).forms or self.forms
 
 
 def load(name_or_path: str) -> Profile:

@@ -34,10 +34,10 @@ def digest(kind: str, *parts: Json) -> str:
 
 
 def source_id(
-    program: str, code_hash: str, dtype: str, shapes: Mapping[str, int], seed: int
+    program: str, code_hash: str, dtype: str, shapes: Mapping[str, int], seed: int, form: str
 ) -> str:
-    """The id of one source program at one shape sample and dtype."""
-    return digest("source", program, code_hash, dtype, dict(shapes), seed)
+    """The id of one source program at one shape sample and dtype, in one form."""
+    return digest("source", program, code_hash, dtype, dict(shapes), seed, form)
 
 
 def step_id(

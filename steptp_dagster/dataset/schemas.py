@@ -45,13 +45,14 @@ def _table(name: str, description: str, columns: Mapping[str, pa.Column]) -> pa.
 
 LEVELS = ("graph", "operator", "memory", "math")
 DTYPE_NAMES = ("f16", "bf16", "f32", "f64")
+FORMS = ("composed", "naive")
 EQUALITIES = ("exact", "reassociated", "rejected")
 SPLITS = ("train", "validation", "test")
 _UNIT = "key of the unit of work that made the row; joins lineage and timings"
 
 SOURCE_PROGRAMS = _table(
     "source_programs",
-    "One row per program, shape sample and dtype.",
+    "One row per program, shape sample, dtype and form.",
     {
         "source_id": _id("content id", unique=True),
         "program": _text("name of the workload"),
@@ -64,6 +65,7 @@ SOURCE_PROGRAMS = _table(
         "dtype": _text("working precision", values=DTYPE_NAMES),
         "shapes": _text("JSON: named extents of the sample"),
         "seed": pa.Column(pl.Int64, description="seed of the shape sample"),
+        "form": _text("whether views are composed or nests of their own", values=FORMS),
         "unit": _id(_UNIT),
     },
 )

@@ -2,7 +2,7 @@
 
 create view step_overview as
 select
-    s.step_id, p.program, p.family, p.dtype, p.shapes, s.strategy, s.strategy_level, s.site,
+    s.step_id, p.program, p.family, p.dtype, p.form, p.shapes, s.strategy, s.strategy_level, s.site,
     s.parameters, s.step_depth, v.target, v.equal_pass, v.equality, v.bitwise, v.reason,
     b.text as before_text, a.text as after_text
 from transformed_steps s

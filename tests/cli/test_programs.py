@@ -212,3 +212,11 @@ def test_zoo() -> None:
     assert (result.exit_code, report["passed"]) == (0, True)
     assert report["wrong"] == report["rejected"] >= 30
     assert report["kinds"] >= 12
+
+
+def test_translate_with_a_nest_for_every_view() -> None:
+    composed = run("translate", "Matmul_with_transposed_B")
+    naive = run("translate", "Matmul_with_transposed_B", "--naive")
+    assert (composed.exit_code, naive.exit_code) == (0, 0)
+    nests = [len(read(result.stdout).signed.program.nests) for result in (composed, naive)]
+    assert nests == [1, 2]

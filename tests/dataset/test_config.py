@@ -31,6 +31,7 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
     profile = load(tmp_path, GOOD)
     assert profile.steps == config.StepPlan()
     assert profile.plan("softmax").samples == 1
+    assert profile.forms_of("softmax") == ("composed",)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,9 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
         (GOOD + "verification: {seed: -1}", "verification: seed must be at least 0 and below"),
         (GOOD + "verification: {target: gpu}", "verification.target: expected one of 'llvm'"),
         (GOOD.replace("seed: 1", f"seed: {2**31}"), "seed must be at least 0 and below"),
+        (GOOD + "forms: [naive, naive]", "forms named twice: naive"),
+        (GOOD + "forms: [terse]", "forms[0]: expected one of 'composed', 'naive'"),
+        (GOOD.replace("softmax}", "softmax, forms: []}"), "programs[0]: forms must not be empty"),
         (GOOD + "strategies: [a, a]", "strategies named twice: a"),
         (GOOD + "strategies: []", "strategies must not be empty"),
         (GOOD.replace("softmax", "''"), "programs must not be empty, nor a name of them"),

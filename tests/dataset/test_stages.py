@@ -132,6 +132,15 @@ def test_samples_are_the_same_shapes_in_every_dtype() -> None:
         samples("softmin", load("default"))
 
 
+def test_samples_are_the_same_in_every_form() -> None:
+    programs = (ProgramPlan("softmax"), ProgramPlan("GELU", forms=("naive",)))
+    plan = replace(load("tiny"), programs=programs, forms=("composed", "naive"))
+    found = samples("softmax", plan)
+    assert [s.form for s in found] == ["composed", "naive"]
+    assert len({str(s.shape) for s in found}) == 1
+    assert [s.form for s in samples("GELU", plan)] == ["naive"]
+
+
 class Judge:
     """Stands for the pool: gives the same verdict to every pair."""
 

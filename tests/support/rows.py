@@ -45,6 +45,7 @@ def source_row(program: str, family: str, dtype: str = "f32") -> Row:
         "dtype": dtype,
         "shapes": '{"n":4}',
         "seed": 1,
+        "form": "composed",
         "unit": key("unit source", program, dtype),
     }
 

@@ -13,7 +13,8 @@ from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.validity import check
 from steptp_dagster.lowering import run
 from steptp_dagster.sources.registry import SOURCES
-from steptp_dagster.translate.fidelity import bind, fidelity
+from steptp_dagster.translate.fidelity import fidelity
+from steptp_dagster.translate.reference import bind
 from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
 from tests.support.translation import faithful, translated
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
@@ -33,28 +34,45 @@ def update_leir(
         made = workers.map(work, missing)
         return progress(f"LEIR of {program}", len(missing), made)
 
-    wanted = [
-        Unit(digest("unit", "leir", code_version("leir"), row["source_id"]), row)
-        for row in store.read(SOURCE_PROGRAMS, program).to_dicts()
-    ]
+    rows = store.read(SOURCE_PROGRAMS, program).to_dicts()
+    composed = {_sample(row) for row in rows if row["form"] == "composed"}
+    wanted = []
+    for row in rows:
+        twin = row["form"] == "naive" and _sample(row) in composed
+        key = digest("unit", "leir", code_version("leir"), row["source_id"], twin)
+        wanted.append(Unit(key, (row, twin)))
     return update(store, STAGE, program, wanted, compute, origin=origin)
 
 
 def work(unit: Unit) -> Made:
     """Translate one source; runs in a worker process."""
-    return timed(unit, partial(_rows, unit.payload))
+    return timed(unit, partial(_rows, *unit.payload))
 
 
-def _rows(source: Row) -> dict[str, list[Row]]:
+def _sample(row: Row) -> tuple[Any, ...]:
+    """What the forms of one sample have in common."""
+    return tuple(row[name] for name in ("program", "code_hash", "dtype", "shapes", "seed"))
+
+
+def _rows(source: Row, twin: bool) -> dict[str, list[Row]]:
+    """The translation of a source; ``twin`` if the composed form of the sample is a source too."""
     from steptp_dagster.translate.fidelity import fidelity
-    from steptp_dagster.translate.translate import TranslationRefusal, translate
+    from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
 
     shape = json.loads(source["shapes"])
     built = source_of(source["program"]).build(shape, source["dtype"], source["seed"])
     inputs = built.example(source["seed"])
-    found = translate(built.module, inputs, source=source["program"], ranges=built.ranges)
+
+    def translated(*, naive: bool) -> Translation | TranslationRefusal:
+        return translate(
+            built.module, inputs, source=source["program"], ranges=built.ranges, naive=naive
+        )
+
+    found = translated(naive=source["form"] == "naive")
     if isinstance(found, TranslationRefusal):
         return _refused(source, found.operator, str(found))
+    if twin and translated(naive=False) == found:
+        return _refused(source, "same-as-composed", "it has no view that could be a nest")
     refusal = _objection(found.signed)
     if refusal is not None:
         return _refused(source, *refusal)

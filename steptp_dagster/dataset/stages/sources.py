@@ -24,12 +24,13 @@ class UnknownProgram(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One shape sample of a program in one dtype; ``seed`` decides its parameters."""
+    """One shape sample of a program in one dtype and form; ``seed`` decides its parameters."""
 
     program: str
     shape: Mapping[str, int]
     dtype: str
     seed: int
+    form: str
 
 
 def source_of(program: str) -> Source:
@@ -40,12 +41,17 @@ def source_of(program: str) -> Source:
 
 
 def samples(program: str, profile: Profile) -> list[Sample]:
-    """The samples of a program: the same shapes in every dtype that it has."""
+    """The samples of a program: the same shapes in every dtype that it has, in every form."""
     source = source_of(program)
     rng = random.Random(rank(profile.seed, "shapes", program))
     shapes = source.sample(rng, profile.plan(program).samples)
     dtypes = [d for d in profile.dtypes if d in source.dtypes]
-    return [Sample(program, shape, dtype, profile.seed) for shape in shapes for dtype in dtypes]
+    return [
+        Sample(program, shape, dtype, profile.seed, form)
+        for shape in shapes
+        for dtype in dtypes
+        for form in profile.forms_of(program)
+    ]
 
 
 def update_sources(
@@ -59,7 +65,16 @@ def update_sources(
 
     wanted = [
         Unit(
-            digest("unit", "sources", code_version("sources"), program, s.shape, s.dtype, s.seed),
+            digest(
+                "unit",
+                "sources",
+                code_version("sources"),
+                program,
+                s.shape,
+                s.dtype,
+                s.seed,
+                s.form,
+            ),
             s,
         )
         for s in samples(program, profile)
@@ -73,7 +88,7 @@ def _rows(sample: Sample) -> dict[str, list[Row]]:
     arguments = {name: sample.shape[name] for name in source.arguments}
     row: Row = {
         "source_id": source_id(
-            sample.program, source.code_hash, sample.dtype, sample.shape, sample.seed
+            sample.program, source.code_hash, sample.dtype, sample.shape, sample.seed, sample.form
         ),
         "program": sample.program,
         "workload_level": source.workload_level,
@@ -85,5 +100,6 @@ def _rows(sample: Sample) -> dict[str, list[Row]]:
         "dtype": sample.dtype,
         "shapes": canonical_json(dict(sample.shape)),
         "seed": sample.seed,
+        "form": sample.form,
     }
     return {"source_programs": [row]}

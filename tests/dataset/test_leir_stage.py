@@ -1,0 +1,44 @@
+"""The stage that translates: real programs, one of each form, and what refuses them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from steptp_dagster import progress
+from steptp_dagster.dataset.config import Form, ProgramPlan, load
+from steptp_dagster.dataset.incremental import Origin
+from steptp_dagster.dataset.parallel import Workers
+from steptp_dagster.dataset.schemas import LEIR_PROGRAMS, SOURCE_PROGRAMS, TRANSLATIONS
+from steptp_dagster.dataset.stages.leir import update_leir
+from steptp_dagster.dataset.stages.sources import update_sources
+from steptp_dagster.dataset.store import Store
+
+INLINE = Workers(None)
+
+
+def stages(folder: Path, program: str, *forms: Form) -> tuple[Store, pl.DataFrame]:
+    """The store after both stages, and sources joined with their translations."""
+    store = Store(folder)
+    profile = replace(load("tiny"), programs=(ProgramPlan(program, forms=forms),))
+    update_sources(store, program, profile, Origin(), progress.silent)
+    update_leir(store, program, INLINE, Origin(), progress.silent)
+    sources, made = store.read(SOURCE_PROGRAMS, program), store.read(TRANSLATIONS, program)
+    return store, sources.drop("unit").join(made.drop("unit"), on="source_id").sort("form")
+
+
+def test_both_forms_are_sources_of_their_own(tmp_path: Path) -> None:
+    store, rows = stages(tmp_path, "Matmul_with_transposed_B", "composed", "naive")
+    assert rows["form"].to_list() == ["composed", "naive"]
+    assert rows["source_id"].n_unique() == rows["leir_id"].n_unique() == 2
+    assert rows["code_hash"].n_unique() == 1
+    nests = store.read(LEIR_PROGRAMS, "Matmul_with_transposed_B").join(rows, on="leir_id")
+    assert nests.sort("form")["nests"].to_list() == [1, 2]
+    assert rows["fidelity"].max() == 0.0
+
+
+def test_a_form_that_is_the_other_is_no_second_source(tmp_path: Path) -> None:
+    _, rows = stages(tmp_path / "both", "ReLU", "composed", "naive")
+    assert rows["refusal"].to_list() == [None, "same-as-composed"]
+    _, rows = stages(tmp_path / "alone", "ReLU", "naive")
+    assert rows["refusal"].to_list() == [None]
