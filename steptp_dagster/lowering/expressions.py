@@ -23,6 +23,7 @@ from steptp_dagster.leir.dtypes import DTYPES, DType
 from steptp_dagster.leir.typing import Typed
 from steptp_dagster.leir.walk import accesses_in
 from steptp_dagster.lowering import scalar
+from steptp_dagster.lowering.machine import LLVM, Machine
 from steptp_dagster.lowering.storage import EVALUATED_AS, convert, is_float, widen
 from steptp_dagster.lowering.tir import Buffer, Node, Variable, integer, real
 
@@ -50,11 +51,12 @@ class Emitter:
     tensors: Mapping[str, Tensor]
     indices: Mapping[str, Variable]
     axes: Mapping[str, Variable]
+    machine: Machine = LLVM
 
     def as_type(self, typed: Typed, dtype: DType) -> Node:
         """An expression evaluated in its own type, then converted to an evaluation type."""
         source, target = EVALUATED_AS[typed.dtype.name], EVALUATED_AS[dtype.name]
-        return convert(self.value(typed), source, target)
+        return convert(self.value(typed), source, target, self.machine)
 
     def address(self, access: Typed) -> tuple[Tensor, Node]:
         """The tensor of a typed access and the flat index of its element (int64)."""
@@ -84,7 +86,7 @@ class Emitter:
                 operand = self.as_type(typed.operands[0], typed.dtype)
                 if _is_index_arithmetic(expr, tir):
                     return tirx.Sub(integer(tir, 0), operand)
-                return scalar.negate(operand, tir)
+                return scalar.negate(operand, tir, self.machine)
             case Binary():
                 return self._binary(expr, typed, tir)
             case Compare():
@@ -98,7 +100,7 @@ class Emitter:
             if not isinstance(expr.right, Int):
                 raise TypeError("an integer power has a literal exponent")
             base = self.as_type(typed.operands[0], typed.dtype)
-            return scalar.integer_power(base, expr.right.value, tir)
+            return scalar.integer_power(base, expr.right.value, tir, self.machine)
         left, right = (
             self.as_type(operand, dtype)
             for operand, dtype in zip(typed.operands, typed.converted, strict=True)
@@ -111,14 +113,14 @@ class Emitter:
             case "|":
                 return tirx.Or(left, right)
             case "//":
-                return scalar.floor_divide(left, right, tir)
+                return scalar.floor_divide(left, right, tir, self.machine)
             case "%":
-                return scalar.floor_modulo(left, right, tir)
+                return scalar.floor_modulo(left, right, tir, self.machine)
             case "**":
-                return scalar.power(left, right, tir)
+                return scalar.power(left, right, tir, self.machine)
         if _is_index_arithmetic(expr, tir):
             return _PLAIN[expr.op](left, right)
-        return scalar.arithmetic(expr.op, left, right, tir)
+        return scalar.arithmetic(expr.op, left, right, tir, self.machine)
 
     def _chain(self, expr: Compare, typed: Typed) -> Node:
         conjunction = None
@@ -137,8 +139,8 @@ class Emitter:
             case "if_then_else":
                 return tirx.if_then_else(*operands)
             case "max" | "min":
-                return scalar.arithmetic(expr.function, operands[0], operands[1], tir)
-        return scalar.function(expr.function, operands[0], tir)
+                return scalar.arithmetic(expr.function, operands[0], operands[1], tir, self.machine)
+        return scalar.function(expr.function, operands[0], tir, self.machine)
 
     def _subscript(self, typed: Typed) -> Node:
         """A subscript as an int64; its arithmetic stays far from the ends of the type."""
@@ -155,7 +157,7 @@ class Emitter:
                 if _divides_naturals(expr):
                     return _TRUNCATING[expr.op](left, right)
                 divide = scalar.floor_divide if expr.op == "//" else scalar.floor_modulo
-                return divide(left, right, _I64)
+                return divide(left, right, _I64, self.machine)
             case _:
                 return self.as_type(typed, DTYPES["i64"])
 

@@ -145,7 +145,7 @@ class _Body:
         """Store ``value`` (of TIR dtype ``source``) to the target where the guard holds."""
         emitter = self._emitter(scope)
         tensor, flat = emitter.address(typed.target)
-        stored = narrow(tensor.dtype, source, value)
+        stored = narrow(tensor.dtype, source, value, emitter.machine)
         store = tirx.BufferStore(tensor.buffer, stored, [flat])
         if typed.guard is None:
             return store

@@ -1,6 +1,6 @@
-"""Scalar operations as TIR nodes, with LEIR's meaning on the ``llvm`` target.
+"""Scalar operations as TIR nodes, with LEIR's meaning on every target.
 
-TIR's own integer ``+ - *`` promise LLVM that nothing overflows; LEIR's wrap (``_wrap``). TIR's
+TIR's own integer ``+ - *`` promise the compiler that nothing overflows; LEIR's wrap (``_wrap``). TIR's
 ``floor``-division needs a pass that also contracts ``a*b+c``; here it is spelled out, so that no
 pass is needed at all. Transcendental functions run in binary64 and are rounded once: their result
 then hardly depends on the C library. An operand that stands in a node twice is compiled twice;
@@ -12,6 +12,7 @@ from typing import Final
 
 from tvm import tirx
 
+from steptp_dagster.lowering.machine import ROUNDING, Machine
 from steptp_dagster.lowering.storage import convert, is_float
 from steptp_dagster.lowering.tir import Node, integer, prim, real
 
@@ -21,88 +22,84 @@ _PLAIN: Final[dict[str, Callable[[Node, Node], Node]]] = {
     "*": tirx.Mul,
     "/": tirx.Div,
 }
-_LLVM: Final[dict[str, str]] = {
-    "abs": "llvm.fabs",
-    "sqrt": "llvm.sqrt",
-    "floor": "llvm.floor",
-    "ceil": "llvm.ceil",
-    "round": "llvm.roundeven",
-}
 _LIBM: Final = frozenset({"exp", "log", "erf", "tanh", "sin", "cos"})
 
 
-def negate(value: Node, dtype: str) -> Node:
+def negate(value: Node, dtype: str, machine: Machine) -> Node:
     """``-value``; a float's sign flips, that of zero included."""
     if is_float(dtype):
         return tirx.Mul(value, real(dtype, -1.0))
-    return arithmetic("-", integer(dtype, 0), value, dtype)
+    return arithmetic("-", integer(dtype, 0), value, dtype, machine)
 
 
-def arithmetic(op: str, left: Node, right: Node, dtype: str) -> Node:
+def arithmetic(op: str, left: Node, right: Node, dtype: str, machine: Machine) -> Node:
     """``left op right`` for ``+ - * / max min``, both operands and the result of ``dtype``."""
     if op in ("max", "min"):
-        return _extreme(op, left, right, dtype)
+        return machine.extreme(op, left, right, dtype)
     if op in ("+", "-", "*") and not is_float(dtype):
-        return _wrap(op, left, right, dtype)
+        return _wrap(op, left, right, dtype, machine)
     return _PLAIN[op](left, right)
 
 
-def floor_divide(left: Node, right: Node, dtype: str) -> Node:
+def floor_divide(left: Node, right: Node, dtype: str, machine: Machine) -> Node:
     """``left // right``, rounded down; an integer divided by zero gives 0."""
     if is_float(dtype):
-        return function("floor", tirx.Div(left, right), dtype)
-    return _floored(left, right, dtype)[0]
+        return function("floor", tirx.Div(left, right), dtype, machine)
+    return _floored(left, right, dtype, machine)[0]
 
 
-def floor_modulo(left: Node, right: Node, dtype: str) -> Node:
+def floor_modulo(left: Node, right: Node, dtype: str, machine: Machine) -> Node:
     """``left % right`` with the sign of ``right``; an integer modulo zero gives 0."""
     if is_float(dtype):
-        quotient = function("floor", tirx.Div(left, right), dtype)
+        quotient = function("floor", tirx.Div(left, right), dtype, machine)
         return tirx.Sub(left, tirx.Mul(quotient, right))
-    return _floored(left, right, dtype)[1]
+    return _floored(left, right, dtype, machine)[1]
 
 
-def power(base: Node, exponent: Node, dtype: str) -> Node:
+def power(base: Node, exponent: Node, dtype: str, machine: Machine) -> Node:
     """``base ** exponent`` of floats, through binary64, rounded once; squares are products."""
     if isinstance(exponent, tirx.FloatImm) and float(exponent.value) == 2.0:
         return tirx.Mul(base, base)
     wide = tirx.call_pure_extern(
-        prim("float64"), "pow", convert(base, dtype, "float64"), convert(exponent, dtype, "float64")
+        prim("float64"),
+        "pow",
+        convert(base, dtype, "float64", machine),
+        convert(exponent, dtype, "float64", machine),
     )
-    return convert(wide, "float64", dtype)
+    return convert(wide, "float64", dtype, machine)
 
 
-def integer_power(base: Node, exponent: int, dtype: str) -> Node:
+def integer_power(base: Node, exponent: int, dtype: str, machine: Machine) -> Node:
     """``base ** exponent`` for a literal exponent >= 0, by repeated squaring."""
     result: Node = None
     square = base
     while exponent:
         if exponent & 1:
-            result = square if result is None else arithmetic("*", result, square, dtype)
+            result = square if result is None else arithmetic("*", result, square, dtype, machine)
         exponent >>= 1
         if exponent:
-            square = arithmetic("*", square, square, dtype)
+            square = arithmetic("*", square, square, dtype, machine)
     if result is not None:
         return result
     return real(dtype, 1.0) if is_float(dtype) else integer(dtype, 1)
 
 
-def function(name: str, value: Node, dtype: str) -> Node:
+def function(name: str, value: Node, dtype: str, machine: Machine) -> Node:
     """``name(value)`` for a function of one argument; value and result have type ``dtype``."""
     if not is_float(dtype):
         if name == "abs":
             if dtype.startswith("u"):
                 return value
-            keep_lowest = tirx.IntImm("bool", 0)
-            return tirx.call_llvm_pure_intrin(prim(dtype), "llvm.abs", value, keep_lowest)
+            return machine.absolute(value, dtype)
         if name in ("floor", "ceil", "round"):
             return value
         raise TypeError(f"{name} of {dtype}: integers are converted before")
-    if name in _LLVM:
-        return tirx.call_llvm_pure_intrin(prim(dtype), _LLVM[name], value)
+    if name in ROUNDING:
+        return machine.rounding(name, value, dtype)
     if name in _LIBM:
-        wide = convert(value, dtype, "float64")
-        return convert(tirx.call_pure_extern(prim("float64"), name, wide), "float64", dtype)
+        wide = convert(value, dtype, "float64", machine)
+        result = tirx.call_pure_extern(prim("float64"), name, wide)
+        return convert(result, "float64", dtype, machine)
     raise KeyError(name)
 
 
@@ -125,16 +122,7 @@ def compare(op: str, left: Node, right: Node) -> Node:
     raise KeyError(op)
 
 
-def _extreme(op: str, left: Node, right: Node, dtype: str) -> Node:
-    """The larger or smaller operand; NaN wins, so that poisoned memory cannot hide in a maximum."""
-    if is_float(dtype):
-        name = "llvm.maximum" if op == "max" else "llvm.minimum"
-    else:
-        name = f"llvm.{'u' if dtype.startswith('u') else 's'}{op}"
-    return tirx.call_llvm_pure_intrin(prim(dtype), name, left, right)
-
-
-def _floored(left: Node, right: Node, dtype: str) -> tuple[Node, Node]:
+def _floored(left: Node, right: Node, dtype: str, machine: Machine) -> tuple[Node, Node]:
     """Quotient and remainder of floor division, without the traps of the hardware's."""
     zero, one = integer(dtype, 0), integer(dtype, 1)
     if isinstance(right, tirx.IntImm) and int(right.value) > 0:
@@ -161,24 +149,13 @@ def _floored(left: Node, right: Node, dtype: str) -> tuple[Node, Node]:
     )
     quotient = tirx.Select(opposite, tirx.Sub(quotient, one), quotient)
     remainder = tirx.Select(opposite, tirx.Add(remainder, safe), remainder)
-    quotient = tirx.Select(by_minus_one, negate(left, dtype), quotient)
+    quotient = tirx.Select(by_minus_one, negate(left, dtype, machine), quotient)
     return tirx.Select(by_zero, zero, quotient), tirx.Select(by_zero, zero, remainder)
 
 
-def _wrap(op: str, left: Node, right: Node, dtype: str) -> Node:
+def _wrap(op: str, left: Node, right: Node, dtype: str, machine: Machine) -> Node:
     """Two's complement ``+ - *`` that cannot overflow in any type it passes through."""
     if dtype == "int64":
-        return _wrap_64(op, left, right)
+        return machine.wrapped(op, left, right)
     wide = _PLAIN[op](tirx.Cast("int64", left), tirx.Cast("int64", right))
     return tirx.Cast(dtype, wide)
-
-
-def _wrap_64(op: str, left: Node, right: Node) -> Node:
-    """Two's complement ``+ - *`` on int64: reductions of vectors carry no promise to LLVM."""
-    if op == "-":  # a - b = a + ~b + 1
-        operands = [left, tirx.bitwise_not(right), integer("int64", 1), integer("int64", 0)]
-    else:
-        operands = [left, right]
-    lanes = [integer("int32", lane) for lane in range(len(operands))]
-    name = "llvm.vector.reduce.mul" if op == "*" else "llvm.vector.reduce.add"
-    return tirx.call_llvm_pure_intrin(prim("int64"), name, tirx.Shuffle(operands, lanes))

@@ -12,6 +12,7 @@ from ml_dtypes import bfloat16
 from tvm import tirx
 
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.lowering.machine import Machine
 from steptp_dagster.lowering.tir import Node, integer, prim, real
 
 #: LEIR dtype -> TIR dtype of the buffer that holds it.
@@ -58,13 +59,13 @@ def widen(dtype: str, stored: Node) -> Node:
     return stored
 
 
-def narrow(dtype: str, source: str, value: Node) -> Node:
+def narrow(dtype: str, source: str, value: Node, machine: Machine) -> Node:
     """``value`` of TIR dtype ``source`` as a stored element of LEIR type ``dtype``."""
     if dtype == "bool":
         return tirx.Cast("int8", truth(source, value))
     if dtype == "bf16":
         return _to_bf16(value, source)
-    return convert(value, source, STORED_AS[dtype])
+    return convert(value, source, STORED_AS[dtype], machine)
 
 
 def truth(source: str, value: Node) -> Node:
@@ -75,24 +76,15 @@ def truth(source: str, value: Node) -> Node:
     return tirx.Not(tirx.EQ(value, zero))
 
 
-def convert(value: Node, source: str, target: str) -> Node:
+def convert(value: Node, source: str, target: str, machine: Machine) -> Node:
     """``value`` in another TIR dtype: floats round, integers wrap, floats truncate to integers."""
     if source == target:
         return value
     if target == "bool":
         return truth(source, value)
     if is_float(source) and not is_float(target):
-        return _truncate(value, target)
+        return machine.truncated(value, source, target)
     return tirx.Cast(target, value)
-
-
-def _truncate(value: Node, target: str) -> Node:
-    """A float as an integer, toward zero; the nearest end for what does not fit, 0 for NaN.
-
-    The plain conversion is undefined there, so that a compiler may do anything with it.
-    """
-    name = "llvm.fptoui.sat" if target.startswith("u") else "llvm.fptosi.sat"
-    return tirx.call_llvm_pure_intrin(prim(target), name, value)
 
 
 def _to_bf16(value: Node, source: str) -> Node:
