@@ -27,6 +27,9 @@ class Machine(Protocol):
     def extreme(self, op: str, left: Node, right: Node, dtype: str) -> Node:
         """``max`` or ``min``; of floats, NaN where one operand is NaN."""
 
+    def library(self, name: str, operands: tuple[Node, ...], dtype: str) -> Node:
+        """A function of the C library (``exp``, ``pow``, ...) of floats of one dtype."""
+
     def wrapped(self, op: str, left: Node, right: Node) -> Node:
         """``+ - *`` of int64 modulo 2**64, without undefined overflow."""
 
@@ -62,6 +65,12 @@ class Llvm:
             name = f"llvm.{'u' if dtype.startswith('u') else 's'}{op}"
         return tirx.call_llvm_pure_intrin(prim(dtype), name, left, right)
 
+    def library(self, name: str, operands: tuple[Node, ...], dtype: str) -> Node:
+        """See ``Machine``. In binary64, rounded once: it then hardly depends on the C library."""
+        wide = [v if dtype == "float64" else tirx.Cast("float64", v) for v in operands]
+        result = tirx.call_pure_extern(prim("float64"), name, *wide)
+        return result if dtype == "float64" else tirx.Cast(dtype, result)
+
     def wrapped(self, op: str, left: Node, right: Node) -> Node:
         """See ``Machine``. Reductions of vectors carry no promise that nothing overflows."""
         if op == "-":  # a - b = a + ~b + 1
@@ -94,6 +103,11 @@ class Cuda:
     def extreme(self, op: str, left: Node, right: Node, dtype: str) -> Node:
         """See ``Machine``."""
         return tirx.call_pure_extern(prim(dtype), f"leir_{op}", left, right)
+
+    def library(self, name: str, operands: tuple[Node, ...], dtype: str) -> Node:
+        """See ``Machine``. In the working precision, as kernels do."""
+        own = name if dtype == "float64" else f"{name}f"
+        return tirx.call_pure_extern(prim(dtype), own, *operands)
 
     def wrapped(self, op: str, left: Node, right: Node) -> Node:
         """See ``Machine``."""

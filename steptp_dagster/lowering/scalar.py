@@ -1,9 +1,8 @@
 """Scalar operations as TIR nodes, with LEIR's meaning on every target.
 
-TIR's own integer ``+ - *`` promise the compiler that nothing overflows; LEIR's wrap (``_wrap``). TIR's
-``floor``-division needs a pass that also contracts ``a*b+c``; here it is spelled out, so that no
-pass is needed at all. Transcendental functions run in binary64 and are rounded once: their result
-then hardly depends on the C library. An operand that stands in a node twice is compiled twice;
+TIR's own integer ``+ - *`` promise the compiler that nothing overflows; LEIR's wrap (``_wrap``).
+TIR's ``floor``-division needs a pass that also contracts ``a*b+c``; here it is spelled out, so that
+no pass is needed at all. An operand that stands in a node twice is compiled twice;
 operations that nest deeply (sums, maxima) use each operand once.
 """
 
@@ -13,8 +12,8 @@ from typing import Final
 from tvm import tirx
 
 from steptp_dagster.lowering.machine import ROUNDING, Machine
-from steptp_dagster.lowering.storage import convert, is_float
-from steptp_dagster.lowering.tir import Node, integer, prim, real
+from steptp_dagster.lowering.storage import is_float
+from steptp_dagster.lowering.tir import Node, integer, real
 
 _PLAIN: Final[dict[str, Callable[[Node, Node], Node]]] = {
     "+": tirx.Add,
@@ -57,16 +56,10 @@ def floor_modulo(left: Node, right: Node, dtype: str, machine: Machine) -> Node:
 
 
 def power(base: Node, exponent: Node, dtype: str, machine: Machine) -> Node:
-    """``base ** exponent`` of floats, through binary64, rounded once; squares are products."""
+    """``base ** exponent`` of floats; squares are products."""
     if isinstance(exponent, tirx.FloatImm) and float(exponent.value) == 2.0:
         return tirx.Mul(base, base)
-    wide = tirx.call_pure_extern(
-        prim("float64"),
-        "pow",
-        convert(base, dtype, "float64", machine),
-        convert(exponent, dtype, "float64", machine),
-    )
-    return convert(wide, "float64", dtype, machine)
+    return machine.library("pow", (base, exponent), dtype)
 
 
 def integer_power(base: Node, exponent: int, dtype: str, machine: Machine) -> Node:
@@ -97,9 +90,7 @@ def function(name: str, value: Node, dtype: str, machine: Machine) -> Node:
     if name in ROUNDING:
         return machine.rounding(name, value, dtype)
     if name in _LIBM:
-        wide = convert(value, dtype, "float64", machine)
-        result = tirx.call_pure_extern(prim("float64"), name, wide)
-        return convert(result, "float64", dtype, machine)
+        return machine.library(name, (value,), dtype)
     raise KeyError(name)
 
 
