@@ -1,0 +1,597 @@
+"""Value facts of a program: sign, zero, bounds and finiteness of expressions and tensors.
+
+``facts_of(program).of(expr, at=path)`` says what is known about an expression as the equation at
+``path`` computes it. Facts go through tensors: what is known of a tensor is what holds for
+everything that the program writes to it, sums and products of known length included. What each
+claim means is said in ``value_facts``; two assumptions stand behind all of them:
+
+* Inputs hold any number of their type, but never NaN. With ``inputs="masked"`` (the default) a
+  float input without a declared range may also hold ``-inf``, which attention programs use as a
+  mask; parameters, constants and ranges are finite. ``inputs="finite"`` excludes ``-inf``.
+* The program is valid, so that no element is read that was not written.
+
+Bounds come from interval arithmetic, rounded outwards and widened by the rounding of each type.
+Beyond that there are a few rules about pairs: a square is not negative; ``a/(a+b)`` is at most 1;
+a score minus the maximum of its row is at most 0 (``value_rows``), so its exponential is at most
+1, and the sum of such exponentials over the row at least 1.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import exp, inf, prod
+from typing import Final, Literal
+
+from steptp_dagster.leir.accesses import Statement, Use, common_loops
+from steptp_dagster.leir.analysis import Analysis
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Expr,
+    Index,
+    Inf,
+    Int,
+    Real,
+    Unary,
+)
+from steptp_dagster.leir.dtypes import DTYPES, DType
+from steptp_dagster.leir.regions import covers, region
+from steptp_dagster.leir.signature import SignedProgram, Variable
+from steptp_dagster.leir.typing import Typed, typed_expr
+from steptp_dagster.leir.updates import Update
+from steptp_dagster.leir.walk import Path, children
+from steptp_dagster.strategies import value_operations as operations
+from steptp_dagster.strategies.intervals import (
+    INF,
+    ROUNDOFF,
+    UNDERFLOW,
+    add,
+    down,
+    hull,
+    multiply,
+    rounded,
+    up,
+)
+from steptp_dagster.strategies.value_facts import ValueFact
+from steptp_dagster.strategies.value_operations import UNKNOWN, joined, stated, stored
+from steptp_dagster.strategies.value_rows import RowMaxima
+
+Inputs = Literal["masked", "finite"]
+_KEPT: Final = 32
+#: Rounds of the fixed point before bounds that still grow are given up.
+_PATIENCE: Final = 3
+#: Bounds at which a growing bound may come to rest.
+_RESTS: Final = (0.0, 1.0)
+_ARITHMETIC: Final = {
+    "+": operations.added,
+    "-": operations.subtracted,
+    "//": operations.floor_divided,
+    "%": operations.remainder,
+    "**": operations.raised,
+}
+_kept: OrderedDict[tuple[int, Inputs], "ValueFacts"] = OrderedDict()
+
+
+def facts_of(signed: SignedProgram, *, inputs: Inputs = "masked") -> "ValueFacts":
+    """The value facts of a valid program; those of the last few programs are kept."""
+    key = (id(signed), inputs)
+    found = _kept.get(key)
+    if found is None or found.signed is not signed:
+        found = _kept[key] = ValueFacts(signed, inputs)
+        if len(_kept) > _KEPT:
+            _kept.popitem(last=False)
+    return found
+
+
+class ValueFacts:
+    """What is known about the values of one program."""
+
+    def __init__(self, signed: SignedProgram, inputs: Inputs) -> None:
+        """Work out the facts of all tensors."""
+        self.signed = signed
+        self._masked = inputs == "masked"
+        analysis = Analysis.of(signed)
+        self._accesses, self._updates = analysis.accesses, analysis.updates
+        self._rows = RowMaxima(self._accesses, self._updates)
+        self._typed: dict[tuple[Path, Expr], Typed] = {}
+        self._written: dict[Path, ValueFact] = {}
+        #: What holds once all iterations of a pure update are over, by the update's path.
+        self._complete: dict[Path, ValueFact] = {}
+        self._tensors: dict[str, ValueFact] = {
+            v.name: _source(v, masked=self._masked) for v in signed.signature.sources
+        }
+        self._generic = self._accumulators_of_several_kinds()
+        self._solve()
+
+    # -- questions ---------------------------------------------------------------------------
+
+    def of(self, expr: Expr, at: Path) -> ValueFact:
+        """What is known of an expression in the place of the equation at ``at``.
+
+        Raises KeyError where no equation stands at ``at``.
+        """
+        statement = self._accesses.statement_at[at]
+        found: ValueFact | None = None
+        for context in self._contexts(expr, statement):
+            fact = self._fact(typed_expr(expr, context), statement, {}) or UNKNOWN
+            found = fact if found is None else joined(found, fact)
+        return found or UNKNOWN
+
+    def _contexts(self, expr: Expr, statement: Statement) -> tuple[str, ...]:
+        """Target types that may decide in which type a part of an equation is computed.
+
+        Numbers and indices take the type of what stands beside them, which a part does not show.
+        """
+        target = statement.equation.target.dtype
+        leaves = [e for e in _leaves(expr) if not isinstance(e, Int | Inf)]
+        if leaves and all(isinstance(e, Access) and DTYPES[e.dtype].is_float for e in leaves):
+            return (target,)
+        if any(isinstance(e, Access) and DTYPES[e.dtype].is_float for e in leaves):
+            return tuple(dict.fromkeys((target, "f64")))
+        return tuple(dict.fromkeys((target, "f32", "f64")))
+
+    def tensor(self, name: str) -> ValueFact:
+        """What holds for every element of a tensor that a program may read, at any time."""
+        return self._tensors.get(name, UNKNOWN)
+
+    # -- tensors -----------------------------------------------------------------------------
+
+    def _accumulators_of_several_kinds(self) -> frozenset[str]:
+        """Tensors with several equations that read what they write; those are joined plainly."""
+        counts: dict[str, int] = {}
+        for statement in self._accesses.statements:
+            update = self._updates[statement.path]
+            if update.kind != "assignment":
+                weight = 1 if update.kind == "update" else 2
+                name = statement.equation.target.name
+                counts[name] = counts.get(name, 0) + weight
+        return frozenset(name for name, count in counts.items() if count > 1)
+
+    def _solve(self) -> None:
+        """Go over the equations until nothing changes; bounds that keep growing are widened."""
+        for step in range(64):
+            changed = False
+            for statement in self._accesses.statements:
+                found = self._store(statement)
+                if found is None:
+                    continue
+                old = self._written.get(statement.path)
+                new = found if old is None else joined(old, found)
+                if new == old:
+                    continue
+                if old is not None and step > _PATIENCE:
+                    new = _widened(old, new) if step <= 4 * _PATIENCE else UNKNOWN
+                self._written[statement.path] = new
+                name = statement.equation.target.name
+                known = self._tensors.get(name)
+                self._tensors[name] = new if known is None else joined(known, new)
+                changed = True
+            if not changed:
+                return
+        raise AssertionError("value facts do not settle")
+
+    def _store(self, statement: Statement) -> ValueFact | None:
+        """What one equation writes, as far as its operands are known."""
+        equation = statement.equation
+        dtype = DTYPES[equation.target.dtype]
+        update = self._updates[statement.path]
+        name = equation.target.name
+        if update.kind != "update" or name in self._generic:
+            if update.init == "identity" and name not in self._tensors:
+                self._tensors[name] = _identity(update, dtype)
+            value = self._value(equation.value, statement)
+            return None if value is None else stored(value, dtype)
+        if update.operand is None:
+            return None
+        operand = self._value(update.operand, statement)
+        if operand is None:
+            return None
+        start = self._start(statement, update)
+        if start is None and update.init != "identity":
+            return None
+        extents = {ref.name: ref.loop.extent for ref in statement.chain}
+        times = prod(extents[n] for n in update.repeating_loops)
+        surely = 1
+        if equation.guard is None and update.repeating_loops == update.reduction_loops:
+            surely = times
+        if update.subtract:
+            operand = operations.negated(operand, dtype.evaluation)
+        operand = operations.converted(operand, dtype.evaluation)
+        always, at_last = _accumulated(update, operand, start, (surely, times), dtype)
+        if self._rows.sums_to_one(statement) and at_last.nonnegative:
+            at_last = replace(
+                at_last,
+                lower=max(at_last.lower, 1.0),
+                plus=True,
+                exact_nonzero=True,
+                why="one term of a softmax row is exp(0)=1",
+            )
+        self._complete[statement.path] = at_last
+        return always
+
+    def _start(self, statement: Statement, update: Update) -> ValueFact | None:
+        """What other equations write to the target; None for an implicit start."""
+        if update.init == "identity":
+            return None
+        found: ValueFact | None = None
+        for use in self._accesses.writes[statement.equation.target.name]:
+            if use.statement is not statement and use.statement.path in self._written:
+                other = self._written[use.statement.path]
+                found = other if found is None else joined(found, other)
+        return found
+
+    def _value(self, expr: Expr, statement: Statement) -> ValueFact | None:
+        key = (statement.path, expr)
+        typed = self._typed.get(key)
+        if typed is None:
+            typed = self._typed[key] = typed_expr(expr, statement.equation.target.dtype)
+        return self._fact(typed, statement, {})
+
+    # -- expressions -------------------------------------------------------------------------
+
+    def _fact(
+        self, typed: Typed, statement: Statement, known: Mapping[Expr, ValueFact]
+    ) -> ValueFact | None:
+        """The fact of a typed expression; None while an operand has no value yet.
+
+        ``known``: what the conditions around it say about whole sub-expressions.
+        """
+        found = self._plain(typed, statement, known)
+        if found is None or not known:
+            return found
+        more = known.get(typed.expr)
+        return found if more is None else _both(found, more)
+
+    def _plain(
+        self, typed: Typed, statement: Statement, known: Mapping[Expr, ValueFact]
+    ) -> ValueFact | None:
+        expr, dtype = typed.expr, typed.dtype
+        match expr:
+            case Int(value):
+                exact = abs(value) <= 2**53
+                return operations.literal(float(value), dtype, exactly=exact)
+            case Real():
+                return operations.literal(expr.value, dtype, exactly=_is_binary(expr))
+            case Inf():
+                return operations.infinity(dtype)
+            case Index(name):
+                box = statement.bounds.box.get(name)
+                return None if box is None else stated(box, DTYPES["i64"], "the range of a loop")
+            case Access():
+                return self._read(expr, statement)
+            case Compare():
+                return ValueFact(0.0, 1.0, False, True, True, False, True, "a truth value")
+            case Binary(op="&" | "|"):
+                return ValueFact(0.0, 1.0, False, True, True, False, True, "a truth value")
+            case Call(function="if_then_else"):
+                return self._branches(typed, statement, known)
+        operands = []
+        for operand in typed.operands:
+            found = self._fact(operand, statement, known)
+            if found is None:
+                return None
+            operands.append(operations.converted(found, dtype))
+        if isinstance(expr, Unary):
+            return operations.negated(operands[0], dtype)
+        if isinstance(expr, Binary):
+            return self._binary(expr, typed, (operands[0], operands[1]), statement)
+        name = expr.function
+        if name in ("max", "min"):
+            pick = operations.larger if name == "max" else operations.smaller
+            return pick(operands[0], operands[1], dtype)
+        return operations.applied(name, operands[0], dtype)
+
+    def _binary(
+        self, expr: Binary, typed: Typed, operands: tuple[ValueFact, ValueFact], place: Statement
+    ) -> ValueFact:
+        (x, y), dtype = operands, typed.dtype
+        if expr.op == "*":
+            if expr.left == expr.right:
+                return operations.squared(x, dtype)
+            return operations.multiplied(x, y, dtype)
+        if expr.op == "/":
+            part = x.nonnegative and self._is_part(expr, typed.operands[1], place)
+            return operations.divided(x, y, dtype, part=part)
+        found = _ARITHMETIC[expr.op](x, y, dtype)
+        if expr.op == "-" and dtype.is_float:
+            if self._rows.below(expr.left, expr.right, place):
+                return _clipped(found, -INF, 0.0, "a score minus the maximum of its row")
+            if self._rows.below(expr.right, expr.left, place):
+                return _clipped(found, 0.0, INF, "the maximum of a row minus a score")
+        return found
+
+    def _is_part(self, quotient: Binary, divisor: Typed, place: Statement) -> bool:
+        """Whether the divisor is the dividend plus something that is not negative."""
+        whole = quotient.right
+        if not isinstance(whole, Binary) or whole.op != "+" or not divisor.dtype.is_float:
+            return False
+        for part, other in zip((whole.left, whole.right), divisor.operands[::-1], strict=True):
+            if part == quotient.left:
+                rest = self._fact(other, place, {})
+                return rest is not None and rest.nonnegative
+        return False
+
+    def _branches(
+        self, typed: Typed, statement: Statement, known: Mapping[Expr, ValueFact]
+    ) -> ValueFact | None:
+        condition, yes, no = typed.operands
+        found: ValueFact | None = None
+        for holds, branch in ((True, yes), (False, no)):
+            more = self._conditions(condition, statement, holds=holds)
+            value = self._fact(branch, statement, _merged(known, more))
+            if value is not None:
+                value = operations.converted(value, typed.dtype)
+                found = value if found is None else joined(found, value)
+        return found
+
+    def _conditions(
+        self, condition: Typed, statement: Statement, *, holds: bool
+    ) -> dict[Expr, ValueFact]:
+        """What a comparison of a tensor or an index says about it in the branch."""
+        expr = condition.expr
+        if not isinstance(expr, Compare) or len(expr.ops) != 1:
+            return {}
+        if len({operand.dtype.is_float for operand in condition.operands}) > 1:
+            return {}
+        left, right = (self._fact(o, statement, {}) for o in condition.operands)
+        if left is None or right is None:
+            return {}
+        op = expr.ops[0] if holds else _OPPOSITE[expr.ops[0]]
+        found: dict[Expr, ValueFact] = {}
+        for side, own, other, how in (
+            (expr.operands[0], left, right, op),
+            (expr.operands[1], right, left, _MIRRORED[op]),
+        ):
+            # a comparison with NaN does not hold: its failure says nothing of the other side
+            if not isinstance(side, Access | Index) or how == "!=" or (other.nan and not holds):
+                continue
+            low = other.lower if how in (">", ">=", "==") else -INF
+            high = other.upper if how in ("<", "<=", "==") else INF
+            nan = own.nan and not holds
+            found[side] = ValueFact(low, high, nan, False, False, False, False, "a condition")
+        return found
+
+    def _read(self, access: Access, statement: Statement) -> ValueFact | None:
+        found = self._tensors.get(access.name)
+        own = self._updates[statement.path]
+        if access.name == statement.equation.target.name and own.init == "identity":
+            start = _identity(own, DTYPES[access.dtype])  # which nobody but the update reads
+            return start if found is None else joined(found, start)
+        if found is None or access.name in self._generic:
+            return found
+        writes = self._accesses.writes.get(access.name, [])
+        updates = [w for w in writes if w.statement.path in self._complete]
+        if len(updates) != 1:
+            return found
+        use = self._use(access, statement)
+        if use is not None and self._is_over(updates[0], writes, use):
+            return self._complete[updates[0].statement.path]
+        return found
+
+    def _use(self, access: Access, statement: Statement) -> Use | None:
+        for use in self._accesses.by_statement[statement.path]:
+            if not use.write and use.access == access:
+                return use
+        return None
+
+    def _is_over(self, update: Use, writes: list[Use], reader: Use) -> bool:
+        """Whether all iterations that update what is read are over, and nothing comes between."""
+        made = update.statement
+        shared = common_loops(made.chain, reader.chain)
+        names = {ref.name for ref in reader.chain[:shared]}
+        if reader.statement.order <= made.order or names & set(
+            self._updates[made.path].repeating_loops
+        ):
+            return False
+        for other in writes:
+            if other is update:
+                continue
+            together = common_loops(other.chain, made.chain)
+            if other.statement.order > made.order or together > shared:
+                return False
+        if update.opaque or update.on_data or len(update.forms) != len(reader.forms):
+            return False
+        touched = region(update, frozenset(names))
+        return touched is not None and covers(touched, reader)
+
+
+def _source(variable: Variable, *, masked: bool) -> ValueFact:
+    """What the signature says about a tensor that the program does not write."""
+    dtype = DTYPES[variable.dtype]
+    if variable.values is not None:
+        values = [float(v) for v in variable.values]
+        ends = (min(values), max(values))
+        fact = stated(ends, dtype, "the values of a constant", whole=all(map(_whole, values)))
+        return replace(fact, plus=fact.lower > 0.0)
+    if variable.low is not None and variable.high is not None:
+        ends = (float(variable.low), float(variable.high))
+        return stated(ends, dtype, "its declared range")
+    return operations.of_type(variable.dtype, masked=masked and variable.role == "input")
+
+
+def _leaves(expr: Expr) -> Iterator[Expr]:
+    """Numbers, indices and tensors, subscripts aside."""
+    below = () if isinstance(expr, Access) else children(expr)
+    if not below:
+        yield expr
+    for child in below:
+        yield from _leaves(child)
+
+
+def _whole(value: float) -> bool:
+    return abs(value) < INF and value == int(value)
+
+
+def _identity(update: Update, dtype: DType) -> ValueFact:
+    """What an implicit start puts into memory."""
+    if update.op in ("+", "*"):
+        value = 0.0 if update.op == "+" else 1.0
+        return stated((value, value), dtype, "the start of an update", whole=True, plus=True)
+    if not dtype.is_float:
+        return operations.whole_range(dtype, "the start of an update")
+    value = -INF if update.op == "max" else INF
+    return stated((value, value), dtype, "the start of an update", exact_finite=False)
+
+
+def _accumulated(
+    update: Update,
+    term: ValueFact,
+    start: ValueFact | None,
+    times: tuple[int, int],
+    dtype: DType,
+) -> tuple[ValueFact, ValueFact]:
+    """What an update writes at any time, and what stands at the end.
+
+    ``times``: how often an element is updated, at least and at most; ``start`` is None for an
+    implicit start, which nobody reads.
+    """
+    evaluation = dtype.evaluation
+    if update.op in ("max", "min"):
+        pick = operations.larger if update.op == "max" else operations.smaller
+        best = stored(term, dtype)
+        last = best if start is None else pick(start, best, evaluation)
+        if start is not None and start.lower == start.upper and abs(start.lower) == INF:
+            last = replace(last, exact_finite=best.exact_finite)
+        return (best if start is None else joined(joined(start, best), last)), last
+    first = start
+    if first is None:
+        value = 0.0 if update.op == "+" else 1.0
+        first = stated((value, value), evaluation, "the start", whole=True, plus=True)
+    if update.op == "+":
+        always, last = _summed(first, term, times, dtype)
+    else:
+        always = last = _multiplied(first, term, times[1], dtype)
+    if start is not None:
+        always = joined(start, always)
+    return always, last
+
+
+def _summed(
+    start: ValueFact, term: ValueFact, times: tuple[int, int], dtype: DType
+) -> tuple[ValueFact, ValueFact]:
+    least, most = times
+    roundoff = ROUNDOFF.get(dtype.name, 0.0)
+    ends = []
+    for count in (1, least):  # partial sums are made of at least one term
+        partial = hull(_scaled(term, count), _scaled(term, most))
+        low, high = add(start.interval, partial)
+        slack = (start.magnitude + most * term.magnitude) * _growth(most + 1, roundoff)
+        slack = INF if slack != slack else slack + most * UNDERFLOW.get(dtype.name, 0.0)
+        low, high = (low, high) if slack == 0.0 else (down(low - slack), up(high + slack))
+        if low != low or high != high:
+            low, high = -INF, INF
+        if start.nonnegative and term.nonnegative:
+            # adding what is not negative makes no sum smaller, rounded or not
+            low = max(low, start.lower, term.lower, 0.0)
+        if start.nonpositive and term.nonpositive:
+            high = min(high, start.upper, term.upper, 0.0)
+        ends.append(rounded((low, high), dtype.name) if dtype.is_float else (low, high))
+    same = (start.nonnegative and term.nonnegative) or (start.nonpositive and term.nonpositive)
+    both_signs = min(start.lower, term.lower) == -INF and max(start.upper, term.upper) == INF
+    overflows = ends[0] == (-INF, INF)
+    facts = [
+        stored(
+            stated(
+                interval,
+                dtype.evaluation,
+                "a sum of terms that are not negative" if term.nonnegative else "a sum",
+                nan=start.nan or term.nan or both_signs or overflows,
+                whole=start.whole and term.whole,
+                plus=start.plus and term.plus,
+                exact_nonzero=same and (start.exact_nonzero or term.exact_nonzero),
+                exact_finite=start.exact_finite and term.exact_finite,
+            ),
+            dtype,
+        )
+        for interval in ends
+    ]
+    return facts[0], facts[1]
+
+
+def _scaled(term: ValueFact, count: int) -> tuple[float, float]:
+    return multiply((float(count), float(count)), term.interval)
+
+
+def _growth(operations_: int, roundoff: float) -> float:
+    """By how much of the sum of magnitudes rounding may move a sum."""
+    power = operations_ * roundoff * 1.01
+    return inf if power > 700.0 else up(exp(power) - 1.0, 4) if roundoff else 0.0
+
+
+def _multiplied(start: ValueFact, term: ValueFact, most: int, dtype: DType) -> ValueFact:
+    """A product of up to ``most`` factors: signs, and bounds where all of them stay within 1."""
+    plus = start.plus and term.plus
+    low, high = (0.0 if start.nonnegative and term.nonnegative else -INF), INF
+    if start.magnitude <= 1.0 and term.magnitude <= 1.0:
+        low, high = max(low, -1.0), 1.0
+    if start.lower >= 1.0 and term.lower >= 1.0:
+        low = 1.0
+    fact = stated(
+        (low, high),
+        dtype.evaluation,
+        "a product",
+        nan=start.nan or term.nan or high == INF,
+        whole=start.whole and term.whole,
+        plus=plus,
+        exact_nonzero=start.exact_nonzero and term.exact_nonzero,
+        exact_finite=start.exact_finite and term.exact_finite,
+    )
+    if most == 1:
+        fact = operations.multiplied(start, term, dtype.evaluation)
+    return stored(fact, dtype)
+
+
+def _widened(old: ValueFact, new: ValueFact) -> ValueFact:
+    """Bounds that grew go to the next place of rest, so that the fixed point is reached."""
+    lower, upper = new.lower, new.upper
+    if lower < old.lower:
+        lower = max((r for r in (-1.0, *_RESTS) if r <= lower), default=-INF)
+    if upper > old.upper:
+        upper = min((r for r in (-1.0, *_RESTS) if r >= upper), default=INF)
+    return replace(new, lower=lower, upper=upper, plus=new.plus and lower >= 0.0)
+
+
+def _clipped(fact: ValueFact, low: float, high: float, why: str) -> ValueFact:
+    lower, upper = max(fact.lower, low), min(fact.upper, high)
+    return replace(fact, lower=min(lower, upper), upper=max(lower, upper), why=why)
+
+
+def _both(x: ValueFact, y: ValueFact) -> ValueFact:
+    """What follows from two facts about one value."""
+    lower, upper = max(x.lower, y.lower), min(x.upper, y.upper)
+    if lower > upper:
+        return x  # the branch is never taken
+    why = x.why if (lower, upper) == x.interval else y.why
+    return ValueFact(
+        lower,
+        upper,
+        x.nan and y.nan,
+        x.whole or y.whole,
+        x.plus or y.plus or lower > 0.0,
+        x.exact_nonzero or y.exact_nonzero or lower > 0.0 or upper < 0.0,
+        x.exact_finite,
+        why,
+    )
+
+
+_OPPOSITE: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _merged(
+    known: Mapping[Expr, ValueFact], more: Mapping[Expr, ValueFact]
+) -> Mapping[Expr, ValueFact]:
+    """What both say, about whatever one of them speaks of."""
+    if not known or not more:
+        return known or more
+    both = {e: _both(known[e], fact) if e in known else fact for e, fact in more.items()}
+    return {**known, **both}
+
+
+def _is_binary(literal: Real) -> bool:
+    """Whether a decimal literal is a binary64 number."""
+    from fractions import Fraction
+
+    return Fraction(literal.text) == Fraction(literal.value)
