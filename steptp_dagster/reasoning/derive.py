@@ -56,11 +56,21 @@ launch_loops         path                indices of the serial loops around its 
 thread_axes          path                sets of thread axes that its kernel's equations have
 block_threads        path                threads in a block of its kernel
 private_tensors      path                tensors in scope s or l that it uses
+local_bytes          path                bytes of local tensors that a thread of its kernel keeps
+infinity_tests       path                values that an equation compares with -inf, as text
 strides              path, index         distinct steps of its accesses along the loop
 unaligned            path, index         tensors accessed off multiples of the loop's extent
 vector_bytes         path, index         bytes of the widest access along the whole loop
 lane_conditions      path, index         guards and conditions that depend on the loop, as text
 unrolled_equations   path                equations that its U loops make of it
+part_text            path, place         the part of a right side at a place in it
+stands_for           path, text, letter  whether what a letter of a law stands for is a part of it
+part_dtype           path, text          the dtype in which a part of a right side is computed
+value_is             path, text, claim   why a value is positive, nonzero, finite, ...
+power_bound          path, text          a power of two that its magnitude does not exceed
+takes_infinity       path, text          whether minus infinity in the data may reach a value
+sources_of           path, text          inputs and parameters that a value depends on
+decided_by           tensor              paths of the equations that decide by values made of it
 ===================  ==================  ======================================================
 
 Kinds with side ``pair``:
@@ -77,6 +87,10 @@ removed_tensors                          tensors that only the program before th
 same_signature                           whether the known variables are the same
 same_text            path, path          whether a statement before and one after are equal
 cost_change          figure              figure after minus figure before
+law                  rule                the law of an algebraic rule, in letters
+headroom             dtype               the power of two that data is taken not to exceed
+new_parts            path                operations that an equation has only after the step
+same_algebra         path                whether both right sides are one function
 ===================  ==================  ======================================================
 """
 
@@ -85,7 +99,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.reasoning import loops, pairs, properties, structure
+from steptp_dagster.reasoning import algebra, loops, pairs, properties, structure
 from steptp_dagster.reasoning.kinds import Derivation, DerivationError, path_of
 from steptp_dagster.strategies.facts import Fact, Value
 
@@ -93,8 +107,9 @@ ONE_SIDED: Final[Mapping[str, Derivation]] = {
     **structure.KINDS,
     **properties.KINDS,
     **loops.KINDS,
+    **algebra.KINDS,
 }
-PAIRED: Final[Mapping[str, Derivation]] = pairs.KINDS
+PAIRED: Final[Mapping[str, Derivation]] = {**pairs.KINDS, **algebra.PAIRED}
 
 __all__ = ["ONE_SIDED", "PAIRED", "DerivationError", "derive", "path_of"]
 

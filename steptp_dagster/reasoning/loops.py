@@ -106,6 +106,16 @@ def block_threads(signed: SignedProgram, path: Value) -> int:
     return prod(largest.values())
 
 
+def local_bytes(signed: SignedProgram, path: Value) -> int:
+    """Bytes of the local tensors that a thread of the kernel of a statement keeps."""
+    statement_at(signed, path)
+    top = path_of(path)[:1]
+    uses = (use for use in Analysis.of(signed).accesses.under(top) if use.access.scope == "l")
+    held = {use.tensor: DTYPES[use.access.dtype].bytes for use in uses}
+    shapes = Analysis.of(signed).shapes
+    return sum(size * prod(shapes[name]) for name, size in held.items())
+
+
 def private_tensors(signed: SignedProgram, path: Value) -> tuple[str, ...]:
     """Tensors in shared or local memory that a statement uses, by first occurrence."""
     statement_at(signed, path)
@@ -197,6 +207,7 @@ KINDS: Final[Mapping[str, Derivation]] = {
         thread_axes,
         block_threads,
         private_tensors,
+        local_bytes,
         strides,
         unaligned,
         vector_bytes,

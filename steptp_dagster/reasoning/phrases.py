@@ -9,6 +9,7 @@ from typing import Final
 
 from steptp_dagster.leir.ast import KINDS as LOOP_KINDS
 from steptp_dagster.leir.dtypes import SCOPES
+from steptp_dagster.reasoning.algebra_phrases import PHRASES as ALGEBRA_PHRASES
 from steptp_dagster.reasoning.kinds import path_of
 from steptp_dagster.reasoning.wording import code, codes, listed, statement, statements
 from steptp_dagster.strategies.facts import Fact, Value
@@ -314,6 +315,10 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "private_tensors": _of_statement(
         "keeps {} in shared or local memory", "keeps nothing in shared or local memory"
     ),
+    "local_bytes": lambda f: f"a thread of {_where(f)} keeps {f.value} bytes",
+    "infinity_tests": _of_statement(
+        "tests {} for minus infinity before it takes a difference", "tests nothing for infinity"
+    ),
     "strides": _strides,
     "unaligned": _of_loop(
         "would move {} across vector boundaries", "moves whole aligned vectors only"
@@ -332,4 +337,5 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "same_signature": _signature,
     "same_text": _same,
     "cost_change": _cost_change,
+    **ALGEBRA_PHRASES,
 }

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Final
 
-from steptp_dagster.leir.ast import Access, Equation, Expr, Index
+from steptp_dagster.leir.ast import Access, Compare, Equation, Expr, Index, Inf, Unary
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.printer import loops_text as print_loops
 from steptp_dagster.leir.printer import statement_text as print_statement
@@ -15,6 +15,7 @@ from steptp_dagster.leir.walk import (
     equations,
     expressions,
     indices_in,
+    iter_expr,
     substitute,
 )
 from steptp_dagster.reasoning.kinds import (
@@ -173,6 +174,16 @@ def uses_index(signed: SignedProgram, path: Value, tensor: Value, index: Value) 
     )
 
 
+def infinity_tests(signed: SignedProgram, path: Value) -> tuple[str, ...]:
+    """What the right side of an equation compares with ``-inf``, by first occurrence, as text."""
+    found = (
+        expr_text(node.operands[0])
+        for node in iter_expr(equation_at(signed, path).value)
+        if isinstance(node, Compare) and node.operands[1:] == (Unary("-", Inf()),)
+    )
+    return tuple(dict.fromkeys(found))
+
+
 def readers_of(signed: SignedProgram, tensor: Value) -> tuple[Value, ...]:
     """Paths of the equations that read a tensor; an update reads its own target."""
     return tuple(
@@ -214,6 +225,7 @@ KINDS: Final[Mapping[str, Derivation]] = {
         element_reads,
         element_writes,
         uses_index,
+        infinity_tests,
         readers_of,
         writers_of,
     )

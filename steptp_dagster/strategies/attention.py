@@ -1,34 +1,45 @@
-"""Finding ``O=O+W*X`` whose weights ``W`` are a softmax over the loop that it reduces over.
+"""Finding weighted sums ``O=O+W*X`` whose weights ``W`` are a softmax, in every form.
 
 The weights are followed through plain assignments (copies, views, the softmax itself) up to
 ``exp(S-M)/Z`` in the indices of the weighted sum. Maximum and sum may be plain passes, a running
-maximum with a plain sum, or both running, each read directly or through copies, so that every
-program between a naive softmax and ``online_softmax`` matches.
+maximum with a plain sum, or both running, each read directly or through copies. The weighted sum
+may be a running one as well, written out as ``O=G/R``. So every program between a naive attention
+and ``flashattention_wo_tiling`` matches.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steptp_dagster.leir.accesses import LoopRef, Statement
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Access, Binary, Call, Expr, Index, Loop, Nest
+from steptp_dagster.leir.ast import Access, Binary, Call, Expr, Index, Int, Loop, Nest
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Path, accesses_in, at, indices_in
-from steptp_dagster.strategies.matching import distinguishes, instantiate
+from steptp_dagster.leir.walk import Path, accesses_in, at, fresh_indices, indices_in, substitute
+from steptp_dagster.strategies.matching import Renaming, distinguishes, instantiate, unify
+from steptp_dagster.strategies.misses import Miss
 from steptp_dagster.strategies.prefix_rows import find_sums, last_step, running_maximum, substituted
 from steptp_dagster.strategies.softmax_rows import Rows
-from steptp_dagster.strategies.streaming import exp_of_difference, history_equations
+from steptp_dagster.strategies.streaming import (
+    exp_of_difference,
+    history_equations,
+    weighted_equation,
+    weighted_parts,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
     """A weighted sum with softmax weights.
 
-    ``rows`` are the loops that weights or rows use, and bound ones; ``columns`` serial loops that
-    only the other operand uses. ``score`` and ``operand`` are in the indices of the weighted sum;
-    ``operand_first``: it stands left of the weights. ``maximum`` and ``total`` are what the
-    weights read, ``chain`` all tensors that the weights were followed through, ``maker`` the
-    equation of the maximum.
+    ``path`` is the equation that ends in ``target``: the weighted sum itself, or the quotient
+    that writes a running one out. ``reduction`` is the loop over a row, ``others`` are all other
+    loops, outermost first, ``columns`` serial ones among them that only ``operand`` uses.
+    ``score`` and ``operand`` are in the indices of these; ``operand_first``: it stands left of
+    the weights. ``maximum`` and ``total`` are what the weights read, ``chain`` all tensors that
+    the weights were followed through, ``maker`` the equation of the maximum. ``running``: maximum
+    and total are the last steps of running ones. ``weighted`` is the equation of the running
+    weighted sum, if it is one, ``fused`` whether it runs in the loop of the running maximum.
+    ``step`` is the loop over a row by its name at the equation that sums up.
     """
 
     path: Path
@@ -38,20 +49,20 @@ class Attention:
     operand_first: bool
     maximum: Access
     total: Access
-    rows: tuple[Loop, ...]
+    others: tuple[Loop, ...]
     columns: tuple[Loop, ...]
     reduction: Loop
     chain: tuple[str, ...]
     maker: Path
+    running: bool
+    weighted: Path | None
+    fused: bool
+    step: str
 
-
-@dataclass(frozen=True, slots=True)
-class NoAttention:
-    """A weighted sum of softmax weights that cannot be streamed: where, reason, words."""
-
-    path: Path
-    reason: str
-    message: str
+    @property
+    def rows(self) -> tuple[Loop, ...]:
+        """The loops that weights use, and bound ones, outermost first."""
+        return tuple(loop for loop in self.others if loop not in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,15 @@ class _Weights:
 
 
 @dataclass(frozen=True, slots=True)
+class _Product:
+    """What is summed up: weights, the other operand, whether that stands left."""
+
+    weights: _Weights
+    operand: Expr
+    operand_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Normaliser:
     """A way to compute maximum and sum of rows, in the indices of the maximum's equation."""
 
@@ -74,28 +94,34 @@ class _Normaliser:
     reduction: LoopRef
     maker: Statement
     last: Statement
+    running: bool
 
 
-def find_attention(program: SignedProgram) -> tuple[Attention | NoAttention, ...]:
+def find_attention(program: SignedProgram) -> tuple[Attention | Miss, ...]:
     """All weighted sums of softmax weights, in text order."""
-    analysis = Analysis.of(program)
-    found: list[Attention | NoAttention] = []
-    for statement in analysis.accesses.statements:
-        update = analysis.updates[statement.path]
-        operand = update.operand
-        if update.op != "+" or update.subtract or not isinstance(operand, Binary):
-            continue
-        if operand.op != "*":
-            continue
-        for weights, other, first in (
-            (operand.left, operand.right, False),
-            (operand.right, operand.left, True),
-        ):
-            followed = _followed(program, statement, weights)
-            if followed is not None:
-                found.append(_judged(program, statement, followed, other, first))
-                break
-    return tuple(found)
+    found = (
+        _summed(program, statement) or _written_out(program, statement)
+        for statement in Analysis.of(program).accesses.statements
+    )
+    return tuple(one for one in found if one is not None)
+
+
+def _summed(program: SignedProgram, statement: Statement) -> Attention | Miss | None:
+    """A plain weighted sum."""
+    update = Analysis.of(program).updates[statement.path]
+    operand = update.operand
+    if update.op != "+" or update.subtract or not isinstance(operand, Binary):
+        return None
+    if operand.op != "*":
+        return None
+    for weights, other, first in (
+        (operand.left, operand.right, False),
+        (operand.right, operand.left, True),
+    ):
+        followed = _followed(program, statement, weights)
+        if followed is not None:
+            return _judged(program, statement, _Product(followed, other, first))
+    return None
 
 
 def _followed(program: SignedProgram, reader: Statement, weights: Expr) -> _Weights | None:
@@ -103,7 +129,10 @@ def _followed(program: SignedProgram, reader: Statement, weights: Expr) -> _Weig
     softmax = _expanded(program, reader, weights, chain)
     if not isinstance(softmax, Binary) or softmax.op != "/":
         return None
-    pair = exp_of_difference(_expanded(program, reader, softmax.left, chain))
+    top = _expanded(program, reader, softmax.left, chain)
+    if isinstance(top, Call) and top.function == "exp":
+        top = replace(top, arguments=(_expanded(program, reader, top.arguments[0], chain),))
+    pair = exp_of_difference(top)
     if pair is None:
         return None
     maximum = _expanded(program, reader, pair[1], chain)
@@ -139,7 +168,9 @@ def _normalisers(program: SignedProgram) -> Iterator[_Normaliser]:
             step = next(old for old, new in rows.renaming if new == loop.index)
             if not (_apart(program, maker, loop.index) and _apart(program, last, step)):
                 continue
-            yield _Normaliser(rows.score, maximum, rows.total, rows.reduction, maker, last)
+            yield _Normaliser(
+                rows.score, maximum, rows.total, rows.reduction, maker, last, running=False
+            )
     for statement in Analysis.of(program).accesses.statements:
         running = running_maximum(statement)
         if running is None or statement.equation.guard is not None:
@@ -148,6 +179,8 @@ def _normalisers(program: SignedProgram) -> Iterator[_Normaliser]:
         for other in Analysis.of(program).accesses.statements:
             if other.path[:-1] == statement.path[:-1] and other.equation.target.subscripts:
                 target = other.equation.target
+                if not (_written_once(program, array) and _written_once(program, target)):
+                    continue
                 total = Access(target.name, target.dtype, target.scope, target.subscripts[:-1])
                 loop = reduction.loop
                 _, expected = history_equations(score, array, total, loop.index, loop.start)
@@ -160,7 +193,13 @@ def _normalisers(program: SignedProgram) -> Iterator[_Normaliser]:
                         reduction,
                         statement,
                         other,
+                        running=True,
                     )
+
+
+def _written_once(program: SignedProgram, access: Access) -> bool:
+    """Whether one equation alone writes the tensor."""
+    return len(Analysis.of(program).accesses.writes.get(access.name, [])) == 1
 
 
 def _apart(program: SignedProgram, made: Statement, step: str) -> bool:
@@ -171,64 +210,182 @@ def _apart(program: SignedProgram, made: Statement, step: str) -> bool:
     return distinguishes(forms, rows, extents)
 
 
-def _judged(
-    program: SignedProgram, statement: Statement, found: _Weights, operand: Expr, first: bool
-) -> Attention | NoAttention:
+def _judged(program: SignedProgram, statement: Statement, product: _Product) -> Attention | Miss:
     path = statement.path
     update = Analysis.of(program).updates[path]
-    nest = at(program.program, path[:1])
     target = statement.equation.target
-    if (
-        len(path) != len(("nest", "equation"))
-        or not isinstance(nest, Nest)
-        or len(nest.body) > 1
-        or statement.equation.guard is not None
-    ):
-        return NoAttention(
-            path, "not-alone", f"the sum {target.name} shares its nest or is guarded"
-        )
+    nest = _own_nest(program, statement)
+    if nest is None:
+        return _shares(path, target)
     if update.init != "identity":
-        return NoAttention(path, "start-not-identity", f"{target.name} adds to older values")
+        return Miss(path, "start-not-identity", f"{target.name} adds to older values")
     if len(update.reduction_loops) != 1 or update.repeating_loops != update.reduction_loops:
-        return NoAttention(path, "rows-differ", f"{target.name} reduces over several loops")
+        return Miss(path, "rows-differ", f"{target.name} reduces over several loops")
     reduction = next(x for x in nest.loops if x.index == update.reduction_loops[0])
     if reduction.kind not in ("L", "U"):
         message = f"loop {reduction.index} is of kind {reduction.kind}; a recurrence needs L or U"
-        return NoAttention(path, "reduction-loop-not-serial", message)
-    made = _made(program, statement, found, reduction)
-    if isinstance(made, NoAttention):
-        return made
-    used = indices_in(found.score) | indices_in(found.maximum) | indices_in(found.total)
-    columns = tuple(
-        loop
-        for loop in nest.loops
-        if loop is not reduction and loop.index not in used and loop.kind in ("L", "U")
+        return Miss(path, "reduction-loop-not-serial", message)
+    others = tuple(loop for loop in nest.loops if loop is not reduction)
+    return _completed(program, statement, product, (reduction, reduction.index), others, None)
+
+
+def _own_nest(program: SignedProgram, statement: Statement) -> Nest | None:
+    """The top-level nest of an unguarded equation that stands alone in it, or None."""
+    nest = at(program.program, statement.path[:1])
+    if len(statement.path) != len(("nest", "equation")) or not isinstance(nest, Nest):
+        return None
+    return nest if len(nest.body) == 1 and statement.equation.guard is None else None
+
+
+def _shares(path: Path, target: Access) -> Miss:
+    return Miss(path, "not-alone", f"the sum {target.name} shares its nest or is guarded")
+
+
+def _written_out(program: SignedProgram, statement: Statement) -> Attention | Miss | None:
+    """A running weighted sum, by the quotient ``O=G/R`` that writes out its last step."""
+    match statement.equation.value:
+        case Binary("/", Access() as read, Access() as divisor) if read.subscripts:
+            pass
+        case _:
+            return None
+    writes = Analysis.of(program).accesses.writes.get(read.name, [])
+    if len(writes) != 1 or Analysis.of(program).updates[statement.path].kind != "assignment":
+        return None
+    made = writes[0].statement
+    own = _running_product(made)
+    if own is None or read.subscripts[-1] != last_step(read, own[1]).subscripts[-1]:
+        return None
+    (score, array, operand, first), loop = own
+    renaming = unify(_row(read), _row(made.equation.target), {})
+    names = None if renaming is None else _renamed_loops(made, renaming, loop, statement)
+    if names is None:
+        return None
+    chain = [read.name]
+    total = _expanded(program, statement, divisor, chain)
+    if not isinstance(total, Access):
+        return None
+    base = replace(array, subscripts=tuple(substitute(s, names) for s in array.subscripts))
+    step = names[loop.index]
+    reduction = replace(loop, index=step.name) if isinstance(step, Index) else loop
+    weights = _Weights(
+        substitute(score, names),
+        last_step(base, loop),
+        total,
+        tuple(dict.fromkeys((*chain, total.name, base.name))),
     )
-    rows = tuple(x for x in nest.loops if x is not reduction and x not in columns)
-    for loop in rows:
-        if loop.kind in ("P", "V"):
-            message = f"rows run side by side in loop {loop.index} of kind {loop.kind}"
-            return NoAttention(path, "state-not-private", message)
+    product = _Product(weights, substitute(operand, names), first)
+    return _judged_running(program, statement, made, product, (reduction, loop.index))
+
+
+def _running_product(
+    made: Statement,
+) -> tuple[tuple[Expr, Access, Expr, bool], Loop] | None:
+    """Score, array of running maxima, operand and its side, and the loop, if it is one."""
+    equation = made.equation
+    parts = weighted_parts(equation.value)
+    if parts is None or not equation.target.subscripts or equation.guard is not None:
+        return None
+    step = equation.target.subscripts[-1]
+    loop = next((ref.loop for ref in made.chain if Index(ref.name) == step), None)
+    if loop is None or parts[1].subscripts[-1:] != (step,):
+        return None
+    score, here, operand, first = parts
+    array = _row(here)
+    expected = weighted_equation(
+        score, array, _row(equation.target), (operand, first), loop.index, loop.start
+    )
+    return ((score, array, operand, first), loop) if expected == equation else None
+
+
+def _row(access: Access) -> Access:
+    """The access without its last subscript, the step."""
+    return replace(access, subscripts=access.subscripts[:-1])
+
+
+def _renamed_loops(
+    made: Statement, renaming: Renaming, loop: Loop, reader: Statement
+) -> dict[str, Expr] | None:
+    """The reader's indices for those of the running sum, a fresh one for its step if need be."""
+    names: dict[str, Expr] = {old: Index(new) for old, new in renaming.items()}
+    taken = {ref.name for ref in reader.chain}
+    for ref in made.chain:
+        if ref.name == loop.index:
+            fresh = loop.index if loop.index not in taken else next(fresh_indices(taken))
+            names[ref.name] = Index(fresh)
+        elif ref.name not in names:
+            if ref.loop.extent > 1:
+                return None
+            names[ref.name] = Int(ref.loop.start)
+    return names
+
+
+def _judged_running(
+    program: SignedProgram,
+    statement: Statement,
+    made: Statement,
+    product: _Product,
+    over: tuple[Loop, str],
+) -> Attention | Miss:
+    path, target = statement.path, statement.equation.target
+    nest = _own_nest(program, statement)
+    if nest is None:
+        return _shares(path, target)
+    loops = {ref.name: ref.loop.extent for ref in made.chain}
+    forms = Analysis.of(program).accesses.by_statement[made.path][0].forms
+    if not distinguishes(forms, loops, loops) or made.path[0] >= path[0]:
+        message = f"an element of {made.equation.target.name} is written more than once"
+        return Miss(path, "rows-differ", message)
+    writes = Analysis.of(program).accesses.writes
+    for access in accesses_in(product.operand):
+        late = any(w.statement.path[0] >= made.path[0] for w in writes.get(access.name, []))
+        if late or access.scope != "g":
+            message = f"{access.name} may be written after the running sum has read it"
+            return Miss(path, "scores-change", message)
+    return _completed(program, statement, product, over, nest.loops, made)
+
+
+def _completed(
+    program: SignedProgram,
+    statement: Statement,
+    product: _Product,
+    over: tuple[Loop, str],
+    others: tuple[Loop, ...],
+    made: Statement | None,
+) -> Attention | Miss:
+    """The weighted sum with its maximum and sum, and its loops told apart.
+
+    ``over`` is the loop over a row and its name at the equation that sums up.
+    """
+    weights, (reduction, step) = product.weights, over
+    way = _made(program, statement, weights, reduction)
+    if isinstance(way, Miss):
+        return way
+    used = indices_in(weights.score) | indices_in(weights.maximum) | indices_in(weights.total)
+    columns = tuple(loop for loop in others if loop.index not in used and loop.kind in ("L", "U"))
     return Attention(
-        path,
-        target,
-        found.score,
-        operand,
-        first,
-        found.maximum,
-        found.total,
-        rows,
+        statement.path,
+        statement.equation.target,
+        weights.score,
+        product.operand,
+        product.operand_first,
+        weights.maximum,
+        weights.total,
+        others,
         columns,
         reduction,
-        found.chain,
-        made.path,
+        weights.chain,
+        way.maker.path,
+        way.running,
+        None if made is None else made.path,
+        made is not None and way.reduction in made.chain,
+        step,
     )
 
 
 def _made(
     program: SignedProgram, statement: Statement, found: _Weights, reduction: Loop
-) -> Statement | NoAttention:
-    """The equation of the maximum, if maximum and sum are those of the rows of the weights."""
+) -> _Normaliser | Miss:
+    """How maximum and sum are made, if they are those of the rows of the weights."""
     path = statement.path
     softmax = _softmax(found.score, found.maximum, found.total)
     for way in _normalisers(program):
@@ -239,10 +396,10 @@ def _made(
             continue
         changed = _changed(program, way, statement)
         if changed is not None:
-            return NoAttention(path, "scores-change", changed)
-        return way.maker
+            return Miss(path, "scores-change", changed)
+        return way
     message = f"{found.maximum.name} and {found.total.name} are not those of a row of the sum"
-    return NoAttention(path, "rows-differ", message)
+    return Miss(path, "rows-differ", message)
 
 
 def _softmax(score: Expr, maximum: Expr, total: Expr) -> Expr:

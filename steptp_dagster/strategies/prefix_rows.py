@@ -15,10 +15,9 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Located, Path, accesses_in, indices_in, substitute
 from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
 from steptp_dagster.strategies.matching import distinguishes, unify
+from steptp_dagster.strategies.misses import Miss, Reject
 from steptp_dagster.strategies.softmax_rows import (
     Finder,
-    Miss,
-    Reject,
     Rows,
     extents_of,
     in_other_indices,
@@ -64,7 +63,7 @@ class _PrefixFinder(Finder):
                 try:
                     yield self._maximum(statement)
                 except Reject as miss:
-                    yield Miss(statement.path, statement.path, miss.reason, miss.message)
+                    yield Miss(statement.path, miss.reason, miss.message)
 
     def _maximum(self, statement: Statement) -> Maximum:
         target, score = statement.equation.target, self._update(statement).operand
@@ -102,7 +101,7 @@ class _PrefixFinder(Finder):
                     try:
                         found = self._prefixed(first, second)
                     except Reject as miss:
-                        yield Miss(first.path, second.path, miss.reason, miss.message)
+                        yield Miss(first.path, miss.reason, miss.message)
                         continue
                     if found is not None:
                         yield found

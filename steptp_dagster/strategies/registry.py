@@ -23,10 +23,14 @@ from steptp_dagster.strategies.graph.tensor_concat_to_fuse_operators import (
 from steptp_dagster.strategies.graph.tensor_split_to_decouple_operators import (
     TensorSplitToDecoupleOperators,
 )
+from steptp_dagster.strategies.math.flashattention_rolling_state import FlashattentionRollingState
 from steptp_dagster.strategies.math.flashattention_wo_tiling import FlashattentionWoTiling
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
 from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
     NormalLoopSummationOnExpToPrefixSummationOnExp,
+)
+from steptp_dagster.strategies.math.normal_matmul_to_prefix_matmul_based_on_online_softmax import (
+    NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax,
 )
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
@@ -73,6 +77,8 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     NormalLoopMaxToPrefixMax,
     NormalLoopSummationOnExpToPrefixSummationOnExp,
     FlashattentionWoTiling,
+    FlashattentionRollingState,
+    NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax,
 )
 
 

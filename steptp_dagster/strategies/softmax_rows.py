@@ -17,6 +17,7 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Update
 from steptp_dagster.leir.walk import Path, accesses_in, indices_in, substitute
 from steptp_dagster.strategies.matching import Renaming, distinguishes, same_domain, unify
+from steptp_dagster.strategies.misses import Miss, Reject
 from steptp_dagster.strategies.streaming import (
     exp_of_difference,
     is_minus_inf,
@@ -48,25 +49,6 @@ class Rows:
     uses: tuple[Path, ...]
     kinds: tuple[str, ...]
     prefix: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """A pair that is no candidate: where, the named reason, and words for people."""
-
-    path: Path
-    sum_path: Path
-    reason: str
-    message: str
-
-
-class Reject(Exception):
-    """Carries the reason out of the checks of one pair."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
 
 
 def find(program: SignedProgram) -> tuple[Rows | Miss, ...]:
@@ -110,7 +92,7 @@ class Finder:
                     try:
                         yield self._check(first, second)
                     except Reject as miss:
-                        yield Miss(first.path, second.path, miss.reason, miss.message)
+                        yield Miss(first.path, miss.reason, miss.message)
 
     def _update(self, statement: Statement) -> Update:
         return self.updates[statement.path]

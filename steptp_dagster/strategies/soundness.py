@@ -169,16 +169,36 @@ _RULES: Final = (
     Rule(
         "rescaled-weighted-sum",
         "reassociated",
-        "weighted sum and sum of the weights are rescaled as a whole whenever the running maximum"
-        " grows, so after the last step their quotient is the sum of the normalised weights times"
-        " their operands; while every score so far is minus infinity both stay zero",
+        "a weight relative to an old maximum times the exponential of old minus new maximum is"
+        " the weight relative to the new one, so one factor brings both running sums up to date"
+        " whenever the maximum grows, and as both shrink alike, their quotient after the last"
+        " score is the sum of the normalised weights times their operands; the exponents are"
+        " never positive, so nothing overflows; while every score so far is minus infinity, old"
+        " and new maximum are too, whose difference is not a number: there the factor, and the"
+        " weight of such a score, count as zero; a row of nothing else ends as zero divided by"
+        " zero, which is what it was before",
     ),
     Rule(
         "rescaled-running-sum",
         "reassociated",
-        "whenever the running maximum grows, the running sum is rescaled to it as a whole, so"
-        " after the last element both are what the separate passes computed; while every score so"
-        " far is minus infinity the sum stays zero, so no difference of two infinities is taken",
+        "a term relative to an old maximum times the exponential of old minus new maximum is the"
+        " term relative to the new one, so one factor brings the whole running sum up to date"
+        " whenever the maximum grows, and after the last score both are what the separate passes"
+        " computed; the exponents are never positive, so nothing overflows; while every score so"
+        " far is minus infinity, old and new maximum are too, whose difference is not a number:"
+        " there the old sum, and the term of such a score, count as zero",
+    ),
+    Rule(
+        "distributive-law",
+        "reassociated",
+        "multiplication distributes over addition, so both sides are the same number; in floating"
+        " point one of them rounds the sum and the other one the products",
+    ),
+    Rule(
+        "binomial-law",
+        "reassociated",
+        "multiplying the two sums out gives exactly these squares and products, so both sides are"
+        " the same number up to the rounding of the intermediate ones",
     ),
 )
 RULES: Final[dict[str, Rule]] = {rule.name: rule for rule in _RULES}

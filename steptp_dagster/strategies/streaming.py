@@ -1,13 +1,17 @@
-"""The pieces of streaming softmax: recognising them, and the running maximum and sum.
+"""The pieces of streaming softmax: recognising them, and the running maximum and sums.
 
 A maximum ``M=max(M,S)`` followed by ``Z=Z+exp(S-M)`` over the same loop can be computed in one
-pass, by the recurrence (N running maximum, R running sum relative to it)
+pass, and so can a weighted sum ``O=O+exp(S-M)/Z*X``, by the recurrence (N running maximum, R
+running sum relative to it, G running weighted sum relative to it)
 
     N_c = max(N_{c-1}, S_c)
     R_c = R_{c-1}*exp(N_{c-1}-N_c) + exp(S_c-N_c)
+    G_c = G_{c-1}*exp(N_{c-1}-N_c) + exp(S_c-N_c)*X_c
 
-in which a term counts as 0 while its score, or the old maximum, is -inf: otherwise a row that
-starts with -inf would take the difference of two infinities.
+and ``O=G/R`` after the last step. Every term in R and G was made relative to the maximum of its
+time; ``exp(S_j-N_{c-1})*exp(N_{c-1}-N_c) = exp(S_j-N_c)``, so one factor takes them all to the new
+one, and no exponent is ever positive. A term counts as 0 while its score, or the old maximum, is
+-inf: otherwise a row that starts with -inf would take the difference of two infinities.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,6 +30,7 @@ from steptp_dagster.leir.ast import (
     Real,
     Unary,
 )
+from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.walk import iter_expr
 from steptp_dagster.strategies.matching import instantiate
 
@@ -103,6 +108,22 @@ def rescaled(total: Expr, old: Expr, new: Expr) -> Expr:
     return _when(_equal(old, MINUS_INF), ZERO, Binary("*", total, factor))
 
 
+def weighted_parts(value: Expr) -> tuple[Expr, Access, Expr, bool] | None:
+    """Score, running maximum at this step, operand and whether it stands left, or None.
+
+    Reads them off the right side of a running weighted sum; the caller rebuilds the equation and
+    compares, so that nothing but the very recurrence matches.
+    """
+    if not isinstance(value, Binary) or not isinstance(value.right, Binary):
+        return None
+    left, right = value.right.left, value.right.right
+    for weight, operand, first in ((left, right, False), (right, left, True)):
+        match weight:
+            case Call("if_then_else", (_, _, Call("exp", (Binary("-", score, Access() as n),)))):
+                return score, n, operand, first
+    return None
+
+
 def shrink(old: Expr, new: Expr) -> Expr:
     """The factor that takes a running sum from the old maximum to the new one; 0 from -inf."""
     return _when(_equal(old, MINUS_INF), ZERO, Call("exp", (Binary("-", old, new),)))
@@ -111,6 +132,16 @@ def shrink(old: Expr, new: Expr) -> Expr:
 def term(score: Expr, new: Expr) -> Expr:
     """``exp(S-N)``, and 0 where the score is -inf."""
     return _when(_equal(score, MINUS_INF), ZERO, Call("exp", (Binary("-", score, new),)))
+
+
+def infinity_tests(value: Expr) -> tuple[str, ...]:
+    """What an expression compares with -inf, as text, by first occurrence."""
+    found = (
+        expr_text(node.operands[0])
+        for node in iter_expr(value)
+        if isinstance(node, Compare) and node.operands[1:] == (MINUS_INF,)
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def history_equations(
@@ -125,6 +156,32 @@ def history_equations(
     running_max = Call("max", (_when(first, MINUS_INF, n_before), score))
     kept = _when(first, ZERO, rescaled(r_before, n_before, n))
     return Equation(n, running_max), Equation(r, Binary("+", kept, term(score, n)))
+
+
+def weighted_equation(
+    score: Expr,
+    maximum: Access,
+    weighted: Access,
+    product: tuple[Expr, bool],
+    loop: str,
+    start: int,
+) -> Equation:
+    """The recurrence of the weighted sum with one element per step, beside the running maximum.
+
+    ``product`` is what a weight is multiplied by, and whether that stands left of the weight.
+    """
+    here = Index(loop)
+    before = Binary("-", here, Int(1))
+    first = Compare((before, Int(start)), ("<",))
+    n, n_before = indexed(maximum, here), indexed(maximum, before)
+    g, g_before = indexed(weighted, here), indexed(weighted, before)
+    kept = _when(first, ZERO, rescaled(g_before, n_before, n))
+    return Equation(g, Binary("+", kept, times(term(score, n), *product)))
+
+
+def times(weight: Expr, operand: Expr, operand_first: bool) -> Expr:
+    """A weight times its operand, in the order in which the program had them."""
+    return Binary("*", operand, weight) if operand_first else Binary("*", weight, operand)
 
 
 def rolling_equations(

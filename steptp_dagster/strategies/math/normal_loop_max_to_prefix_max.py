@@ -6,7 +6,11 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
 from steptp_dagster.strategies.facts import Explanation
 from steptp_dagster.strategies.legality import fault
-from steptp_dagster.strategies.prefix_evidence import (
+from steptp_dagster.strategies.misses import Miss
+from steptp_dagster.strategies.prefix_rewrite import prefix_maximum
+from steptp_dagster.strategies.prefix_rows import Maximum, find_maxima
+from steptp_dagster.strategies.rewrite import new_tensor_names
+from steptp_dagster.strategies.row_evidence import (
     dtype_fact,
     extent_fact,
     guard_fact,
@@ -20,10 +24,6 @@ from steptp_dagster.strategies.prefix_evidence import (
     value_fact,
     writers_fact,
 )
-from steptp_dagster.strategies.prefix_rewrite import prefix_maximum
-from steptp_dagster.strategies.prefix_rows import Maximum, find_maxima
-from steptp_dagster.strategies.rewrite import new_tensor_names
-from steptp_dagster.strategies.softmax_rows import Miss
 
 
 class NormalLoopMaxToPrefixMax(Strategy):

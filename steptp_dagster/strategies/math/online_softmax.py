@@ -13,9 +13,10 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, quoted, transition
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.legality import fault
+from steptp_dagster.strategies.misses import Miss
 from steptp_dagster.strategies.rewrite import equation_at, new_tensor_names
 from steptp_dagster.strategies.softmax_rewrite import history, not_private, rolling
-from steptp_dagster.strategies.softmax_rows import Miss, Rows, find
+from steptp_dagster.strategies.softmax_rows import Rows, find
 
 FORMS = ("history", "rolling")
 
