@@ -24,6 +24,7 @@ from steptp_dagster.strategies.graph.tensor_split_to_decouple_operators import (
     TensorSplitToDecoupleOperators,
 )
 from steptp_dagster.strategies.math.flashattention_rolling_state import FlashattentionRollingState
+from steptp_dagster.strategies.math.factorization import Factorization
 from steptp_dagster.strategies.math.flashattention_wo_tiling import FlashattentionWoTiling
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
 from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
@@ -74,6 +75,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     PrecomputeIndices,
     LoopFusion,
     LoopTiling,
+    Factorization,
     NormalLoopMaxToPrefixMax,
     NormalLoopSummationOnExpToPrefixSummationOnExp,
     FlashattentionWoTiling,

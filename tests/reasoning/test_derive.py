@@ -37,6 +37,19 @@ SUM = (0, 0)
 COPY = (1, 0)
 RUN = (1, 1, 0)
 EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
+    ("part_text", "before", (SUM, (1,)), "A^{f16,g}_{tx,a}*C^{f32,g}_{a}"),
+    ("stands_for", "before", (SUM, "C^{f32,g}_{a}", "b"), True),
+    ("part_dtype", "before", (SUM, "A^{f16,g}_{tx,a}"), "f32"),
+    ("value_is", "before", (SUM, "C^{f32,g}_{a}**2", "nonnegative"), "an even power is not negative"),
+    ("power_bound", "before", (SUM, "A^{f16,g}_{tx,a}*2"), 17),
+    ("takes_infinity", "before", (SUM, "A^{f16,g}_{tx,a}"), False),
+    ("sources_of", "before", (SUM, "C^{f32,g}_{a}*A^{f16,g}_{tx,a}"), ("A", "C")),
+    ("decided_by", "before", ("D",), ()),
+    ("decided_by", "before", ("Y",), (COPY,)),
+    ("law", "pair", ("common-factor",), "a*b+a*c -> a*(b+c)"),
+    ("headroom", "pair", ("f32",), 80),
+    ("new_parts", "pair", (SUM,), ()),
+    ("same_algebra", "pair", (SUM,), False),
     ("interchange", "before", ((0,), "tx", "a"), "exact"),
     ("loops_inside", "before", ((0,), "tx"), ("a",)),
     ("loops_inside", "before", ((1,), "tx"), ("a",)),

@@ -1,0 +1,267 @@
+"""Derivations about algebra: laws, what their letters stand for, and what is known of values.
+
+Parts of an equation's right side are named by their canonical text. A part that a step is about
+to make need not stand in the program yet; what is known of it follows from what it reads.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Expr,
+    Index,
+    Inf,
+    Int,
+    Real,
+    Unary,
+)
+from steptp_dagster.leir.parser import ParseError, parse_expr
+from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.typing import typed_equation
+from steptp_dagster.leir.walk import iter_expr
+from steptp_dagster.reasoning.kinds import (
+    Derivation,
+    DerivationError,
+    equation_at,
+    name_of,
+    path_of,
+)
+from steptp_dagster.strategies.algebra.conditions import CLAIMS
+from steptp_dagster.strategies.algebra.conditions import new_parts as find_new_parts
+from steptp_dagster.strategies.algebra.data import data_of
+from steptp_dagster.strategies.algebra.magnitude import HEADROOM, power_of
+from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
+from steptp_dagster.strategies.algebra.trees import part
+from steptp_dagster.strategies.facts import Value
+from steptp_dagster.strategies.registry import strategies
+from steptp_dagster.strategies.values import facts_of
+
+#: Draws of operand values on which two sides of a law are compared, and how many must be usable.
+_DRAWS: Final = 12
+_FEWEST_DRAWS: Final = 3
+_TOLERANCE: Final = 1e-10
+
+
+@lru_cache(maxsize=1)
+def _laws() -> Mapping[str, str]:
+    return {
+        rule.name: rule.law
+        for found in strategies().values()
+        if isinstance(found, AlgebraicStrategy)
+        for rule in found.rules
+    }
+
+
+def law(_: SignedProgram, __: SignedProgram, rule: Value) -> str:
+    """The law of an algebraic rule, in letters."""
+    known = _laws()
+    if name_of(rule) not in known:
+        raise DerivationError(f"no algebraic rule {rule!r}")
+    return known[name_of(rule)]
+
+
+def _expr(text: Value) -> Expr:
+    try:
+        return parse_expr(name_of(text))
+    except ParseError as error:
+        raise DerivationError(f"no expression: {text!r}") from error
+
+
+def part_text(signed: SignedProgram, path: Value, at: Value) -> str:
+    """The text of the part of a right side at a place (positions from the root down)."""
+    try:
+        return expr_text(part(equation_at(signed, path).value, path_of(at)))
+    except IndexError as error:
+        raise DerivationError(f"no part at {at!r}") from error
+
+
+def _part(signed: SignedProgram, path: Value, text: Value) -> Expr:
+    for node in iter_expr(equation_at(signed, path).value):
+        if expr_text(node) == text:
+            return node
+    raise DerivationError(f"{text!r} is no part of the right side of {path!r}")
+
+
+def stands_for(signed: SignedProgram, path: Value, text: Value, letter: Value) -> bool:
+    """Whether a text that a letter of a law stands for is a part of a right side."""
+    name_of(letter)
+    _part(signed, path, text)
+    return True
+
+
+def part_dtype(signed: SignedProgram, path: Value, text: Value) -> str:
+    """The dtype in which a part of a right side is computed."""
+    wanted = _part(signed, path, text)
+    for node in typed_equation(equation_at(signed, path)).value.walk():
+        if node.expr == wanted:
+            return node.dtype.name
+    raise DerivationError(f"{text!r} has no type")
+
+
+def value_is(signed: SignedProgram, path: Value, text: Value, claim: Value) -> str:
+    """Why a value has a property (``conditions.CLAIMS``), for all data of the program."""
+    equation_at(signed, path)
+    test = CLAIMS.get(name_of(claim))
+    found = facts_of(signed).of(_expr(text), path_of(path))
+    if test is None or not test(found):
+        raise DerivationError(f"{text!r} is not known to be {claim!r}")
+    return found.why
+
+
+def power_bound(signed: SignedProgram, path: Value, text: Value) -> int:
+    """A power of two that a magnitude does not exceed, for data within the headroom."""
+    equation_at(signed, path)
+    found = power_of(signed, _expr(text), path_of(path))
+    if found is None:
+        raise DerivationError(f"no bound is known for {text!r}")
+    return found
+
+
+def headroom(_: SignedProgram, __: SignedProgram, dtype: Value) -> int:
+    """The power of two that data in a type is taken not to exceed."""
+    if dtype not in HEADROOM:
+        raise DerivationError(f"no headroom for {dtype!r}")
+    return HEADROOM[name_of(dtype)]
+
+
+def takes_infinity(signed: SignedProgram, path: Value, text: Value) -> bool:
+    """Whether minus infinity in the data may reach a value."""
+    equation_at(signed, path)
+    return data_of(signed).maskable(_expr(text))
+
+
+def sources_of(signed: SignedProgram, path: Value, text: Value) -> tuple[str, ...]:
+    """Names of the inputs and parameters that a value depends on, sorted."""
+    equation_at(signed, path)
+    return tuple(sorted(data_of(signed).sources(_expr(text))))
+
+
+def decided_by(signed: SignedProgram, tensor: Value) -> tuple[Value, ...]:
+    """Paths of the equations where values that depend on a tensor decide something."""
+    return data_of(signed).decided_by(name_of(tensor))
+
+
+def new_parts(before: SignedProgram, after: SignedProgram, path: Value) -> tuple[str, ...]:
+    """Operations that an equation has after the step and had not before."""
+    old, new = equation_at(before, path).value, equation_at(after, path).value
+    return tuple(map(expr_text, find_new_parts(old, new)))
+
+
+def same_algebra(before: SignedProgram, after: SignedProgram, path: Value) -> bool:
+    """Whether the right sides at ``path`` are one function of the elements that they read.
+
+    Compared by evaluation, at random values of all elements and indices, in binary64.
+    """
+    old, new = equation_at(before, path).value, equation_at(after, path).value
+    usable = 0
+    for draw in range(_DRAWS):
+        try:
+            a, b = (_Evaluation(draw).of(expr) for expr in (old, new))
+        except (ArithmeticError, ValueError):
+            continue
+        usable += 1
+        if not abs(a - b) <= _TOLERANCE * max(1.0, abs(a), abs(b)):
+            return False
+    if usable < _FEWEST_DRAWS:
+        raise DerivationError("the right sides have no values to compare")
+    return True
+
+
+class _Evaluation:
+    """Expressions as numbers, elements and indices drawn at random; odd draws have both signs."""
+
+    def __init__(self, draw: int) -> None:
+        self.draw = draw
+
+    def of(self, expr: Expr) -> float:
+        """The value. Raises ArithmeticError or ValueError outside the domain."""
+        match expr:
+            case Int():
+                return float(expr.value)
+            case Real():
+                return expr.value
+            case Inf():
+                return math.inf
+            case Access() | Index():
+                drawn = random.Random(f"{self.draw} {expr_text(expr)}")
+                value = drawn.uniform(0.5, 1.5)
+                return -value if self.draw % 2 and drawn.random() < 0.5 else value
+            case Unary():
+                return -self.of(expr.operand)
+            case Compare():
+                values = [self.of(operand) for operand in expr.operands]
+                pairs = zip(values, expr.ops, values[1:], strict=False)
+                return float(all(_COMPARE[op](a, b) for a, op, b in pairs))
+            case Binary(op="&" | "|"):
+                sides = bool(self.of(expr.left)), bool(self.of(expr.right))
+                return float(all(sides) if expr.op == "&" else any(sides))
+            case Binary():
+                return float(_BINARY[expr.op](self.of(expr.left), self.of(expr.right)))
+            case Call(function="if_then_else"):
+                condition, yes, no = expr.arguments
+                return self.of(yes if self.of(condition) else no)
+            case Call():
+                return float(_CALLS[expr.function](*(self.of(a) for a in expr.arguments)))
+
+
+def _power(base: float, exponent: float) -> float:
+    return math.pow(base, exponent)
+
+
+_COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+_BINARY: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "**": _power,
+}
+_CALLS: Final[Mapping[str, Callable[..., float]]] = {
+    "exp": math.exp,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "erf": math.erf,
+    "max": max,
+    "min": min,
+    "tanh": math.tanh,
+    "sin": math.sin,
+    "cos": math.cos,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+}
+
+KINDS: Final[Mapping[str, Derivation]] = {
+    f.__name__: f
+    for f in (
+        part_text,
+        stands_for,
+        part_dtype,
+        value_is,
+        power_bound,
+        takes_infinity,
+        sources_of,
+        decided_by,
+    )
+}
+PAIRED: Final[Mapping[str, Derivation]] = {
+    f.__name__: f for f in (law, headroom, new_parts, same_algebra)
+}

@@ -1,0 +1,85 @@
+"""Phrases of the facts of ``reasoning.algebra``."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from steptp_dagster.reasoning.kinds import path_of
+from steptp_dagster.reasoning.wording import code, codes, statement, statements
+from steptp_dagster.strategies.facts import Fact, Value
+
+
+def _where(fact: Fact) -> str:
+    return statement(path_of(fact.arguments[0]))
+
+
+def _text(fact: Fact) -> str:
+    return code(str(fact.arguments[1]))
+
+
+def _place(fact: Fact) -> str:
+    at = path_of(fact.arguments[1])
+    if not at:
+        return f"the right side of {_where(fact)} as a whole is {codes(fact.value)}"
+    return f"a part of {_where(fact)} is {codes(fact.value)}"
+
+
+def _stands_for(fact: Fact) -> str:
+    letter = code(str(fact.arguments[2]))
+    return f"{letter} {'stands' if fact.value else 'does not stand'} for {_text(fact)}"
+
+
+def _value_is(fact: Fact) -> str:
+    return f"{_text(fact)} is {fact.arguments[2]} ({_reason(fact.value)})"
+
+
+def _reason(value: Value) -> str:
+    """A reason in words; with numbers or signs in it, it is marked as what a fact holds."""
+    text = str(value)
+    return text if text.replace(" ", "").replace("-", "").isalpha() else code(text)
+
+
+def _sources(fact: Fact) -> str:
+    if not fact.value:
+        return f"{_text(fact)} depends on no input"
+    return f"{_text(fact)} depends on {codes(fact.value)}"
+
+
+def _decided(fact: Fact) -> str:
+    name = code(str(fact.arguments[0]))
+    if not fact.value:
+        return f"no decision depends on the last digits of {name}"
+    paths = fact.value if isinstance(fact.value, tuple) else ()
+    where = statements(path_of(path) for path in paths)
+    return f"the last digits of {name} may decide something at {where}"
+
+
+def _new(fact: Fact) -> str:
+    if not fact.value:
+        return f"{_where(fact)} computes no new intermediate value"
+    return f"{_where(fact)} computes {codes(fact.value)} where it did not before"
+
+
+PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
+    "part_text": _place,
+    "stands_for": _stands_for,
+    "part_dtype": lambda f: f"{_text(f)} is computed in {codes(f.value)}",
+    "value_is": _value_is,
+    "power_bound": lambda f: (
+        f"{_text(f)} does not exceed two to the power of {f.value} in magnitude"
+    ),
+    "headroom": lambda f: (
+        f"data computed in {code(str(f.arguments[0]))} is taken to be at most two to the power of"
+        f" {f.value}"
+    ),
+    "takes_infinity": lambda f: (
+        f"minus infinity in the data {'may' if f.value else 'does not'} reach {_text(f)}"
+    ),
+    "sources_of": _sources,
+    "decided_by": _decided,
+    "law": lambda f: f"the law is {codes(f.value)}, {code(str(f.arguments[0]))}",
+    "new_parts": _new,
+    "same_algebra": lambda f: (
+        f"the right sides of {_where(f)} are {'one function' if f.value else 'two functions'} of"
+        " what they read"
+    ),
+}

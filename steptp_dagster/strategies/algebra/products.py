@@ -1,0 +1,159 @@
+"""Laws that turn sums into products."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from steptp_dagster.leir.ast import Binary, Expr, Int, Real, Unary
+from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
+from steptp_dagster.strategies.algebra.trees import (
+    Operand,
+    factors,
+    is_literal,
+    is_negative,
+    is_one,
+    is_sum,
+    plus,
+    terms,
+    times,
+    with_part,
+    without_factor,
+)
+
+_LETTERS: Final = "bcdfghijklmnopqrsuvw"
+
+
+def whole_sum(place: Place) -> tuple[Operand, ...]:
+    """The terms of the sum at a place; none where it is no sum or part of a larger one."""
+    around = None if place.parent is None else place.parent.expr
+    if around is not None and (is_sum(around) or isinstance(around, Unary)):
+        return ()
+    found = terms(place.expr)
+    return found if len(found) > 1 else ()
+
+
+def factor_in(term: Expr, factor: Expr) -> Operand | None:
+    """The first occurrence of a factor in a product, divisors aside."""
+    for found in factors(term):
+        if not found.inverse and found.expr == factor:
+            return found
+    return None
+
+
+def square_base(expr: Expr) -> Expr | None:
+    """``u`` of ``u*u`` and ``u**2``, else None."""
+    match expr:
+        case Binary(op="*", left=left, right=right) if left == right:
+            return left
+        case Binary(op="**", left=left, right=Int() | Real() as n) if n.value == 2:
+            return left
+    return None
+
+
+def common_factors(found: tuple[Operand, ...]) -> tuple[Expr, ...]:
+    """Factors that all of the terms have, in the order of the first; no literal 1."""
+    candidates = [f.expr for f in factors(found[0].expr) if not f.inverse and not is_one(f.expr)]
+    return tuple(
+        dict.fromkeys(
+            c for c in candidates if all(factor_in(t.expr, c) is not None for t in found[1:])
+        )
+    )
+
+
+def beside(factor: Expr, rest: Expr, first: Expr) -> Expr:
+    """``factor*rest``, or ``rest*factor`` where the factor is the last one of ``first``."""
+    own = factors(first)
+    last = len(own) > 1 and own[-1].expr == factor and own[0].expr != factor
+    return times(rest, factor) if last else times(factor, rest)
+
+
+def _common_factor(place: Place) -> Iterator[Match]:
+    found = whole_sum(place)
+    if not found:
+        return
+    for factor in common_factors(found):
+        rest = [without_factor(t.expr, _of(factor_in(t.expr, factor))) for t in found]
+        if all(is_literal(r) for r in rest):
+            continue
+        total = place.expr
+        for term, new in zip(found, rest, strict=True):
+            total = with_part(total, term.at, new)
+        yield Match(
+            result=beside(factor, total, found[0].expr),
+            letters=(("a", factor), *zip(_LETTERS, rest, strict=False)),
+            choice=expr_text(factor),
+        )
+
+
+def _of(found: Operand | None) -> tuple[int, ...]:
+    if found is None:
+        raise ValueError("no such factor")
+    return found.at
+
+
+COMMON_FACTOR: Final = Rule(
+    "common-factor", "a*b+a*c -> a*(b+c)", "range", "distributive-law", _common_factor
+)
+
+
+def _square(place: Place, *, minus: bool) -> Iterator[Match]:
+    found = whole_sum(place)
+    if len(found) != 3:
+        return
+    squares = [t for t in found if not t.inverse and square_base(t.expr) is not None]
+    mixed = [t for t in found if t not in squares]
+    if len(squares) != 2 or len(mixed) != 1:
+        return
+    u, v = (square_base(t.expr) for t in squares)
+    term = mixed[0]
+    own = factors(term.expr)
+    if u is None or v is None or any(f.inverse for f in own):
+        return
+    if (term.inverse != is_negative(term.expr)) != minus:
+        return
+    twos = [f for f in own if isinstance(f.expr, Int | Real) and f.expr.value == 2]
+    rest = [f.expr for f in own if f not in twos]
+    if len(twos) != 1 or rest not in ([u, v], [v, u]):
+        return
+    yield Match(result=Binary("**", plus(u, v, minus=minus), Int(2)), letters=(("a", u), ("b", v)))
+
+
+def _square_of_sum(place: Place) -> Iterator[Match]:
+    return _square(place, minus=False)
+
+
+def _square_of_difference(place: Place) -> Iterator[Match]:
+    return _square(place, minus=True)
+
+
+SQUARE_OF_SUM: Final = Rule(
+    "square-of-sum", "a**2+2*a*b+b**2 -> (a+b)**2", "range", "binomial-law", _square_of_sum
+)
+SQUARE_OF_DIFFERENCE: Final = Rule(
+    "square-of-difference",
+    "a**2-2*a*b+b**2 -> (a-b)**2",
+    "range",
+    "binomial-law",
+    _square_of_difference,
+)
+
+
+def _difference_of_squares(place: Place) -> Iterator[Match]:
+    found = whole_sum(place)
+    if len(found) != 2 or found[0].inverse or not found[1].inverse:
+        return
+    u, v = (square_base(t.expr) for t in found)
+    if u is None or v is None or u == v or (is_literal(u) and is_literal(v)):
+        return
+    yield Match(
+        result=Binary("*", plus(u, v, minus=True), plus(u, v)), letters=(("a", u), ("b", v))
+    )
+
+
+DIFFERENCE_OF_SQUARES: Final = Rule(
+    "difference-of-squares",
+    "a**2-b**2 -> (a-b)*(a+b)",
+    "range",
+    "binomial-law",
+    _difference_of_squares,
+)

@@ -1,0 +1,76 @@
+"""What an algebraic rule is: a law, a matcher that instantiates it, and what it needs.
+
+A matcher looks at one node and yields every way in which the law applies there, in a fixed order.
+It builds from parts of the node, in the order in which they stand, and leaves literals alone.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from steptp_dagster.leir.ast import Equation, Expr
+from steptp_dagster.leir.typing import Typed
+
+#: ``exact``: equal bit for bit; ``reassoc``: equal up to rounding; ``domain``: where some part is
+#: nonzero, positive or finite; ``range``: where no new intermediate value leaves its type.
+Class = Literal["exact", "reassoc", "domain", "range"]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something about parts of an equation that must be proved.
+
+    ``precondition`` is the reason of the refusal where it is not, ``proof`` the kind of question
+    (``conditions.PROVERS``), ``parts`` what it is asked of.
+    """
+
+    precondition: str
+    proof: str
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One application of a law at a node.
+
+    ``result`` takes the place of the node. ``letters`` say what the letters of the law stand
+    for. ``choice`` tells the matches of a rule at one node apart (``""`` where there is one).
+    ``smaller`` are new values that are no larger than that of the node, by what ``needs`` ask.
+    """
+
+    result: Expr
+    letters: tuple[tuple[str, Expr], ...]
+    choice: str = ""
+    needs: tuple[Need, ...] = ()
+    smaller: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node of an equation's value, with its types, and the node around it."""
+
+    node: Typed
+    parent: Typed | None
+    equation: Equation
+
+    @property
+    def expr(self) -> Expr:
+        """The node itself."""
+        return self.node.expr
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A law with its name and class.
+
+    ``law`` is written in letters (``a*b+a*c -> a*(b+c)``). ``argument`` is the rule of
+    ``soundness`` that says why it holds. ``needs`` are the preconditions of its own, by name, that
+    ``matches`` asks for.
+    """
+
+    name: str
+    law: str
+    kind: Class
+    argument: str
+    matches: Callable[[Place], Iterator[Match]]
+    needs: tuple[str, ...] = ()

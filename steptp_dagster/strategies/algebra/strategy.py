@@ -1,0 +1,247 @@
+"""A strategy made of rules: it finds their sites, applies one of them, and explains it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Final
+
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr
+from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.typing import Typed, typed_equation
+from steptp_dagster.leir.updates import classify, pure_form
+from steptp_dagster.leir.walk import Located, equations, iter_expr, replace_at
+from steptp_dagster.strategies.algebra.conditions import (
+    Proof,
+    Question,
+    decides_nothing,
+    in_range,
+    new_parts,
+    proof_of,
+    types_of_operands,
+)
+from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
+from steptp_dagster.strategies.algebra.trees import At, is_literal, with_part
+from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy, Survey
+from steptp_dagster.strategies.evidence import after as after_fact
+from steptp_dagster.strategies.evidence import before as before_fact
+from steptp_dagster.strategies.evidence import effects, pair, transition
+from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
+from steptp_dagster.strategies.legality import fault
+
+#: What the value of every rule but an exact one must not do, in this order.
+TYPES: Final = "types-differ"
+RANGE: Final = "value-may-overflow"
+DECISION: Final = "result-decides"
+
+
+class AlgebraicStrategy(Strategy):
+    """A strategy that rewrites one part of one equation's value by one of its ``rules``.
+
+    A site is the path of the equation, the place of the part in its value (``at``: positions of
+    operands from 1, left out for the whole value), the ``rule`` and, where the rule has several
+    ways to go there, the ``choice``. A way whose needs are not proved is a refusal with the name
+    of the need.
+    """
+
+    level = "math"
+    version = "1"
+    rules: ClassVar[tuple[Rule, ...]]
+
+    @cached_property
+    def _rules(self) -> dict[str, Rule]:
+        return {rule.name: rule for rule in self.rules}
+
+    def preconditions_at(self, site: Site) -> tuple[str, ...]:
+        """Those of the rule that is applied."""
+        super().preconditions_at(site)
+        return required(self._rules[site.text("rule")])
+
+    def survey(self, program: SignedProgram) -> Survey:
+        """Every way of every rule at every part of every equation, in text order."""
+        sites: list[Site] = []
+        refusals: dict[Refusal, None] = {}
+        broken = fault(program) is not None
+        for found in self._ways(program):
+            problem = found.problem(program)
+            if problem is None and broken:
+                problem = fault(found.result(program))
+            if problem is None:
+                sites.append(found.site(self.name))
+            else:
+                refusals[Refusal(self.name, found.one.path, *problem)] = None
+        return Survey(tuple(sites), tuple(refusals))
+
+    def apply(self, program: SignedProgram, site: Site) -> SignedProgram:
+        """Put the result of the rule in the place of the part."""
+        return self._way(program, site).result(program)
+
+    def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
+        """The law, what its letters stand for here, and what proves that it may be used."""
+        way = self._way(before, site)
+        path, rule = site.path, way.rule
+        part = before_fact("part_text", path, way.at, value=expr_text(way.place.expr))
+        whole = before_fact("value_text", path, value=expr_text(way.one.equation.value))
+        letters = tuple(
+            before_fact("stands_for", path, expr_text(expr), letter, value=True)
+            if _occurs(way.one.equation, expr_text(expr))
+            else after_fact("stands_for", path, expr_text(expr), letter, value=True)
+            for letter, expr in way.match.letters
+        )
+        return Explanation(
+            state=(whole, part) if way.at else (whole,),
+            preconditions=tuple(
+                Evidence(name, way.evidence(before, name)) for name in required(rule)
+            ),
+            decision=(pair("law", rule.name, value=rule.law), *letters),
+            transition=transition(before, after),
+            soundness_rule=rule.argument,
+            soundness=(pair("same_algebra", path, value=True),),
+            effect=effects(before, after),
+        )
+
+    def _ways(self, program: SignedProgram) -> Iterator["Way"]:
+        for one in equations(program.program):
+            if not self._worthwhile(one):
+                continue
+            typed = typed_equation(one.equation).value
+            for at, place in places(typed, one.equation):
+                for rule in self.rules:
+                    for match in rule.matches(place):
+                        way = Way(one, at, place, rule, match)
+                        if way.keeps_update(program):
+                            yield way
+
+    def _worthwhile(self, one: Located) -> bool:
+        """Whether an equation can have sites at all: quick, and never wrong about a no."""
+        return not isinstance(one.equation.value, Access)
+
+    def _way(self, program: SignedProgram, site: Site) -> "Way":
+        for way in self._ways(program):
+            if way.one.path == site.path and way.site(self.name) == site:
+                return way
+        raise ValueError(f"no site of this program: {site.describe()}")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One application of a rule at a part of an equation, legal or not."""
+
+    one: Located
+    at: At
+    place: Place
+    rule: Rule
+    match: Match
+
+    @cached_property
+    def equation(self) -> Equation:
+        """The equation after the step."""
+        value = with_part(self.one.equation.value, self.at, self.match.result)
+        return replace(self.one.equation, value=value)
+
+    def site(self, strategy: str) -> Site:
+        """How the way is named."""
+        named: dict[str, Parameter] = {"rule": self.rule.name}
+        if self.at:
+            named["at"] = ".".join(str(i + 1) for i in self.at)
+        if self.match.choice:
+            named["choice"] = self.match.choice
+        return Site.of(strategy, self.one.path, **named)
+
+    def result(self, program: SignedProgram) -> SignedProgram:
+        """The program after the step."""
+        changed = replace_at(program.program, self.one.path, self.equation)
+        return SignedProgram(changed, program.signature)
+
+    def keeps_update(self, program: SignedProgram) -> bool:
+        """Whether an update stays the update that it is."""
+        if not any(
+            isinstance(node, Access) and node.name == self.one.equation.target.name
+            for node in iter_expr(self.one.equation.value)
+        ):
+            return True
+        if classify(program)[self.one.path].kind != "update":
+            return True
+        old, new = pure_form(self.one.equation), pure_form(self.equation)
+        return old is not None and new is not None and old.op == new.op
+
+    def problem(self, program: SignedProgram) -> tuple[str, str] | None:
+        """The first need that is not proved, by name and in words."""
+        for name in required(self.rule):
+            proof = self._proof(program, name)
+            if isinstance(proof, str):
+                return name, proof
+        return None
+
+    def evidence(self, program: SignedProgram, name: str) -> tuple[Fact, ...]:
+        """The facts that prove a need that holds; what was looked at, where nothing is to prove."""
+        proof = self._proof(program, name)
+        if isinstance(proof, str):
+            raise TypeError(f"{name}: {proof}")
+        if proof:
+            return proof
+        path = self.one.path
+        if name == RANGE:
+            texts = tuple(map(expr_text, self._new()))
+            return (pair("new_parts", path, value=texts),)
+        dtype = self.place.node.dtype.name
+        text = expr_text(self.place.expr)
+        return (before_fact("part_dtype", path, text, value=dtype),)
+
+    def _new(self) -> tuple[Expr, ...]:
+        return new_parts(self.one.equation.value, self.equation.value)
+
+    def _proof(self, program: SignedProgram, name: str) -> Proof:
+        question = Question(program, self.one.path, self.one.equation)
+        if name == TYPES:
+            return types_of_operands(self.place.node, self.match, self.equation)
+        if name == RANGE:
+            return in_range(question, self.place.node, self.match)
+        if name == DECISION:
+            return decides_nothing(question)
+        facts: list[Fact] = []
+        for need in self.match.needs:
+            if need.precondition == name:
+                proof = proof_of(question, need)
+                if isinstance(proof, str):
+                    return proof
+                facts += proof
+        return tuple(dict.fromkeys(facts))
+
+
+def required(rule: Rule) -> tuple[str, ...]:
+    """The preconditions of a rule: its own after those of its class."""
+    if rule.kind == "exact":
+        return (TYPES, *rule.needs)
+    return (TYPES, RANGE, DECISION, *rule.needs)
+
+
+def places(value: Typed, equation: Equation) -> Iterator[tuple[At, Place]]:
+    """Operations on floats that a rule may rewrite, pre-order.
+
+    Left out is what decides: conditions, subscripts, and what is rounded to a whole number.
+    """
+    yield from _places(value, None, (), equation)
+
+
+def _places(
+    typed: Typed, parent: Typed | None, at: At, equation: Equation
+) -> Iterator[tuple[At, Place]]:
+    expr = typed.expr
+    skipped: int | None = None
+    match expr:
+        case Access() | Compare() | Binary(op="//" | "%" | "&" | "|"):
+            return
+        case Call(function="floor" | "ceil" | "round"):
+            return
+        case Call(function="if_then_else"):
+            skipped = 0
+    if typed.dtype.is_float and typed.operands and not is_literal(expr):
+        yield at, Place(typed, parent, equation)
+    for i, operand in enumerate(typed.operands):
+        if i != skipped:
+            yield from _places(operand, typed, (*at, i), equation)
+
+
+def _occurs(equation: Equation, text: str) -> bool:
+    return any(expr_text(node) == text for node in iter_expr(equation.value))

@@ -1,0 +1,162 @@
+"""Places in expressions, and sums and products as lists of their operands.
+
+A *place* is a tuple of positions among ``walk.children``, from the root of an expression down.
+Nothing here reorders: an operand that goes leaves all others where they are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steptp_dagster.leir.ast import Binary, Expr, Int, Real, Unary
+from steptp_dagster.leir.walk import accesses_in, children, indices_in, with_children
+
+At = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of a sum or product, with its place below the root of it.
+
+    ``inverse``: it is subtracted, or divided by.
+    """
+
+    at: At
+    expr: Expr
+    inverse: bool
+
+
+def part(expr: Expr, at: At) -> Expr:
+    """The part of an expression at a place. Raises IndexError where there is none."""
+    for i in at:
+        expr = children(expr)[i]
+    return expr
+
+
+def with_part(expr: Expr, at: At, new: Expr) -> Expr:
+    """The expression with the part at a place replaced."""
+    if not at:
+        return new
+    below = list(children(expr))
+    below[at[0]] = with_part(below[at[0]], at[1:], new)
+    return with_children(expr, tuple(below))
+
+
+def parts_of(expr: Expr, at: At = ()) -> Iterator[tuple[At, Expr]]:
+    """All parts with their places, pre-order, subscripts included."""
+    yield at, expr
+    for i, child in enumerate(children(expr)):
+        yield from parts_of(child, (*at, i))
+
+
+def is_literal(expr: Expr) -> bool:
+    """Whether an expression is made of literals alone."""
+    return not indices_in(expr) and not any(True for _ in accesses_in(expr))
+
+
+def negated(expr: Expr) -> Expr:
+    """``-expr``; a minus sign in front goes instead."""
+    return expr.operand if isinstance(expr, Unary) else Unary("-", expr)
+
+
+def signed(expr: Expr, minus: bool) -> Expr:
+    """``-expr`` where ``minus``, else ``expr``."""
+    return negated(expr) if minus else expr
+
+
+def plus(left: Expr, right: Expr, *, minus: bool = False) -> Expr:
+    """``left+right``, or ``left-right``; a negated right operand turns the sign around."""
+    if isinstance(right, Unary):
+        return Binary("+" if minus else "-", left, right.operand)
+    return Binary("-" if minus else "+", left, right)
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    """``left*right``; a factor 1 goes."""
+    if is_one(left):
+        return right
+    return left if is_one(right) else Binary("*", left, right)
+
+
+def is_one(expr: Expr) -> bool:
+    """Whether the expression is a literal 1."""
+    return isinstance(expr, Int | Real) and expr.value == 1
+
+
+def is_sum(expr: Expr) -> bool:
+    """Whether the outermost operator adds or subtracts."""
+    return isinstance(expr, Binary) and expr.op in ("+", "-")
+
+
+def is_product(expr: Expr) -> bool:
+    """Whether the outermost operator multiplies or divides."""
+    return isinstance(expr, Binary) and expr.op in ("*", "/")
+
+
+def terms(expr: Expr) -> tuple[Operand, ...]:
+    """The terms of a sum, left to right; another expression is its own only term."""
+    return tuple(_operands(expr, ("+", "-"), (), False))
+
+
+def factors(expr: Expr) -> tuple[Operand, ...]:
+    """The factors and divisors of a product, left to right; signs inside it are left out."""
+    return tuple(_operands(expr, ("*", "/"), (), False))
+
+
+def _operands(expr: Expr, ops: tuple[str, str], at: At, inverse: bool) -> Iterator[Operand]:
+    if isinstance(expr, Binary) and expr.op in ops:
+        yield from _operands(expr.left, ops, (*at, 0), inverse)
+        yield from _operands(expr.right, ops, (*at, 1), inverse != (expr.op == ops[1]))
+    elif isinstance(expr, Unary):
+        # a minus sign turns a term around; in a product it stays where it is
+        yield from _operands(expr.operand, ops, (*at, 0), inverse != (ops[0] == "+"))
+    else:
+        yield Operand(at, expr, inverse)
+
+
+def is_negative(product: Expr) -> bool:
+    """Whether the signs inside a product make up one minus."""
+    minus = False
+    stack = [product]
+    while stack:
+        match stack.pop():
+            case Unary(operand=inner):
+                minus = not minus
+                stack.append(inner)
+            case Binary(op="*" | "/", left=left, right=right):
+                stack += [left, right]
+            case _:
+                pass
+    return minus
+
+
+def without_term(expr: Expr, at: At) -> Expr | None:
+    """A sum without the term at a place; None where nothing is left."""
+    if not at:
+        return None
+    if isinstance(expr, Unary):
+        inner = without_term(expr.operand, at[1:])
+        return None if inner is None else negated(inner)
+    if not isinstance(expr, Binary):
+        raise ValueError(f"no term at {at}")
+    if at[0] == 0:
+        left = without_term(expr.left, at[1:])
+        if left is None:
+            return signed(expr.right, expr.op == "-")
+        return Binary(expr.op, left, expr.right)
+    right = without_term(expr.right, at[1:])
+    return expr.left if right is None else plus(expr.left, right, minus=expr.op == "-")
+
+
+def without_factor(expr: Expr, at: At) -> Expr:
+    """A product without the factor or divisor at a place; 1 where nothing is left."""
+    if not at:
+        return Int(1)
+    if isinstance(expr, Unary):
+        return negated(without_factor(expr.operand, at[1:]))
+    if not isinstance(expr, Binary):
+        raise ValueError(f"no factor at {at}")
+    if at[0] == 1:
+        right = without_factor(expr.right, at[1:])
+        return expr.left if is_one(right) else Binary(expr.op, expr.left, right)
+    left = without_factor(expr.left, at[1:])
+    return times(left, expr.right) if expr.op == "*" else Binary("/", left, expr.right)
