@@ -31,6 +31,7 @@ LARGEST: Final = {
     "f32": (2.0 - 2.0**-23) * 2.0**127,
     "f64": (2.0 - 2.0**-52) * 2.0**1023,
 }
+_LEAST_NORMAL: Final = 2.0**-1022
 _single = array("f", [0.0])
 
 
@@ -194,6 +195,9 @@ def _product(a: float, b: float, outwards: Callable[[float], float]) -> float:
     result = a * b
     if math.isinf(a) or math.isinf(b) or _unit(a) or _unit(b) or _small_integers(a, b):
         return result
+    scaled = abs(math.frexp(a)[0]) == 0.5 or abs(math.frexp(b)[0]) == 0.5
+    if scaled and _LEAST_NORMAL <= abs(result) < INF:
+        return result  # by a power of two
     return outwards(result)
 
 

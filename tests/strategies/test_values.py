@@ -255,7 +255,7 @@ def test_scores_that_change_are_not_below_the_old_maximum() -> None:
 
 
 @given(
-    st.lists(st.floats(-3e38, 3e38, width=32) | st.just(-np.inf), min_size=8, max_size=8),
+    st.lists(st.floats(-(2.0**127), 2.0**127, width=32) | st.just(-np.inf), min_size=8, max_size=8),
     st.integers(0, 3),
 )
 def test_rows_of_any_numbers(row: list[float], place: int) -> None:
