@@ -16,6 +16,7 @@ ROOMS = (
     "reasoning",
     "lowering",
     "verify",
+    "users",
     "dataset",
     "cli",
 )
@@ -28,7 +29,17 @@ ALLOWED = {
     "reasoning": {"leir", "strategies"},
     "lowering": {"leir"},
     "verify": {"leir", "lowering"},
-    "dataset": {"leir", "sources", "translate", "strategies", "reasoning", "lowering", "verify"},
+    "users": {"leir", "translate", "lowering", "verify"},
+    "dataset": {
+        "leir",
+        "sources",
+        "translate",
+        "strategies",
+        "reasoning",
+        "lowering",
+        "verify",
+        "users",
+    },
     "cli": set(ROOMS) | {"definitions"},
     "definitions": {"paths"},
     "paths": set(),
@@ -39,7 +50,7 @@ ALLOWED = {
 COMMON = {"progress", "paths"}
 #: Heavy packages -> rooms that may name them at all.
 HEAVY = {
-    "torch": {"sources", "translate"},
+    "torch": {"sources", "translate", "users"},
     "tvm": {"lowering", "verify"},
     "dagster": {"definitions", "cli"},
     "duckdb": {"dataset", "cli", "preload"},

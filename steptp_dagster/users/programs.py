@@ -1,0 +1,165 @@
+"""What a file of a user gives, as typed data: its programs, their samples, their translations.
+
+Everything that executes the file happens elsewhere (``isolation``); nothing is executed here.
+"""
+
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steptp_dagster.leir.fileform import FileFormError, read
+from steptp_dagster.leir.parser import ParseError
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.users.files import UserFile
+from steptp_dagster.users.isolation import Isolation, Limits, Reply
+from steptp_dagster.users.refusal import UserRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class UserProgram:
+    """A program that a file has: its name in the file (``""``: the main one), and its form."""
+
+    name: str
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserSample:
+    """One sample of a program: its extents, the text that has them, dtypes, inputs, constants.
+
+    ``inputs`` have ``name``, ``shape`` and ``dtype`` as given; where ``cast``, all floats become
+    the working precision.
+    """
+
+    shape: Mapping[str, int]
+    text: str
+    dtypes: tuple[str, ...]
+    inputs: tuple[Mapping[str, Any], ...]
+    constants: Mapping[str, str]
+    cast: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UserTranslation:
+    """LEIR of a sample. ``fidelity`` is None where it was not executed; ``unexecuted`` says why."""
+
+    signed: SignedProgram
+    names: Mapping[str, str]
+    origins: tuple[Mapping[str, Any], ...]
+    fidelity: float | None
+    unexecuted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untranslated:
+    """The translator's refusal, or ``comparison`` where the program could not be compared."""
+
+    operator: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """Where files are looked into: an isolation, limits, whether prints go to standard error."""
+
+    isolation: Isolation
+    limits: Limits
+    seed: int = 0
+    echo: bool = False
+
+    def _ask(
+        self, file: UserFile, task: str, text: str, **arguments: object
+    ) -> Reply | UserRefusal:
+        return self.isolation.ask(
+            file, task, self.limits, echo=self.echo, text=text, seed=self.seed, **arguments
+        )
+
+    def programs(self, file: UserFile, text: str) -> tuple[UserProgram, ...] | UserRefusal:
+        """The programs of a file with this text."""
+        reply = self._ask(file, "inspect", text)
+        if isinstance(reply, UserRefusal):
+            return reply
+        return tuple(UserProgram(str(p["name"]), str(p["form"])) for p in reply["programs"])
+
+    def samples(
+        self, file: UserFile, text: str, program: str, dtypes: Sequence[str], count: int
+    ) -> tuple[UserSample, ...] | UserRefusal:
+        """The samples of one program: those that the file names, or its example and others.
+
+        Up to ``count`` of them can be executed; an example that is too large comes on top.
+        """
+        wanted = {"program": program, "dtypes": list(dtypes)}
+        reply = self._ask(file, "sample", text, **wanted)
+        if isinstance(reply, UserRefusal):
+            return reply
+        found = [_sample(s) for s in reply["samples"]]
+        more = count - (0 if reply["large"] or reply["fake"] else 1)
+        if reply["more"] and reply["translated"] and more > 0:
+            further = self._ask(file, "derive", text, count=more, **wanted)
+            # Other extents are our idea: where they do not work, the file is not to blame.
+            if not isinstance(further, UserRefusal):
+                found += [_sample(s) for s in further["samples"]]
+        return tuple(found)
+
+    def translation(
+        self,
+        file: UserFile,
+        text: str,
+        program: str,
+        shape: Mapping[str, int],
+        dtype: str = "",
+        *,
+        naive: bool = False,
+        twin: bool = False,
+    ) -> UserTranslation | Untranslated | UserRefusal:
+        """The LEIR of one sample in one precision (``""``: as it is given).
+
+        ``naive`` stores every view; with ``twin`` a naive form that is no other is refused.
+        """
+        arguments = {"program": program, "shape": dict(shape), "dtype": dtype}
+        reply = self._ask(file, "translate", text, naive=naive, twin=twin, **arguments)
+        if isinstance(reply, UserRefusal):
+            return reply
+        if "refusal" in reply:
+            refused = reply["refusal"]
+            return Untranslated(str(refused["operator"]), _plain(str(refused["told"]), file))
+        try:
+            signed = read(str(reply["leir"])).signed
+        except (FileFormError, ParseError) as error:
+            return UserRefusal("crashed", f"gave no LEIR: {error.message}", file.name)
+        return UserTranslation(
+            signed,
+            reply["names"],
+            tuple({**o, "location": _plain(str(o["location"]), file)} for o in reply["origins"]),
+            reply["fidelity"],
+            str(reply["unexecuted"]),
+        )
+
+    def screens(self, leir: str) -> tuple[str, ...]:
+        """Why no steps should start from a program in the file form (``verify.screen``).
+
+        What goes wrong while it is found out is such a reason: ``screen-timed-out`` and so on.
+        """
+        reply = self.isolation.ask(None, "screen", self.limits, leir=leir)
+        if isinstance(reply, UserRefusal):
+            return (f"screen-{reply.reason}",)
+        return tuple(str(s) for s in reply["screens"])
+
+
+def _sample(told: Mapping[str, Any]) -> UserSample:
+    return UserSample(
+        told["shape"],
+        str(told["text"]),
+        tuple(told["dtypes"]),
+        tuple(told["inputs"]),
+        told["constants"],
+        bool(told["cast"]),
+    )
+
+
+def _plain(text: str, file: UserFile) -> str:
+    """The text with the names of files instead of their places on this machine."""
+    for folder in (str(file.path.parent), sysconfig.get_paths()["purelib"]):
+        text = text.replace(f"{folder}/", "")
+    return text
