@@ -21,6 +21,7 @@ def sources(as_json: bool) -> None:
         {
             "program": source.program,
             "workload_level": source.workload_level,
+            "origin": source.origin,
             "family": source.family,
             "dtypes": list(source.dtypes),
             "extents": list(source.pools),
@@ -28,7 +29,7 @@ def sources(as_json: bool) -> None:
         }
         for source in SOURCES.values()
     ]
-    columns = ("program", "workload_level", "family")
+    columns = ("program", "workload_level", "family", "origin")
     emit(rows, lambda: table(rows, columns), as_json=as_json)
 
 

@@ -99,6 +99,7 @@ class Source:
     that its constructor takes by keyword. ``pools`` gives the values of every name for default
     samples, ``large`` those for paper-like sizes; ``structure`` the names that a sibling keeps.
     ``work`` estimates the scalar iterations, ``admits`` says which combinations make sense.
+    ``origin`` tells the published workloads from programs of our own (``steptp``).
     """
 
     program: str
@@ -113,6 +114,7 @@ class Source:
     structure: frozenset[str] = frozenset()
     admits: Callable[[Shape], bool] = field(default=lambda _: True)
     dtypes: tuple[str, ...] = DTYPES
+    origin: Literal["published", "steptp"] = "published"
 
     def sample(
         self, rng: random.Random, count: int, size: Size = "default"
@@ -147,6 +149,14 @@ class Source:
             if self._affordable(candidate):
                 return candidate
         raise SourceError(f"{self.program}: no small shape is structured like {dict(shape)}")
+
+    def least(self, shape: Shape, draws: int = 16) -> dict[str, int]:
+        """The cheapest of a few siblings of ``shape``: for what is evaluated slowly.
+
+        The same for equal shapes. Raises SourceError as ``sibling``.
+        """
+        rng = random.Random(repr(sorted(shape.items())))
+        return min((self.sibling(shape, rng) for _ in range(draws)), key=self.work)
 
     def build(self, shape: Shape, dtype: str = "f32", seed: int = 0) -> Built:
         """The module (in evaluation mode) and its inputs at one shape, in one precision.

@@ -10,6 +10,7 @@ from steptp_dagster.sources.tables import (
     gemm,
     layered,
     losses,
+    mathematical,
     matmul,
     norms,
     pairs,
@@ -31,8 +32,11 @@ for _table in (
     pairs.SOURCES,
     gemm.SOURCES,
     layered.SOURCES,
+    mathematical.SOURCES,
 ):
     for _source in _table:
         if _source.program in SOURCES:
             raise ValueError(f"two sources are called {_source.program}")
         SOURCES[_source.program] = _source
+#: The published workloads among them.
+WORKLOADS: Final = tuple(name for name, s in SOURCES.items() if s.origin == "published")

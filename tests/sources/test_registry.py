@@ -7,16 +7,23 @@ import sys
 import pytest
 
 from steptp_dagster.sources.base import BUDGET, Source, SourceError
-from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.sources.registry import SOURCES, WORKLOADS
+from steptp_dagster.sources.tables import mathematical
 from tests.support.workloads import LEVEL_1, LEVEL_2
 
 sources = pytest.mark.parametrize("source", SOURCES.values(), ids=list(SOURCES))
 
 
 def test_every_workload_is_there_and_no_other() -> None:
-    levels = {name: source.workload_level for name, source in SOURCES.items()}
+    levels = {name: SOURCES[name].workload_level for name in WORKLOADS}
     assert levels == {**dict.fromkeys(LEVEL_1, 1), **dict.fromkeys(LEVEL_2, 2)}
-    assert (len(LEVEL_1), len(LEVEL_2), len(SOURCES)) == (83, 119, 202)
+    assert (len(LEVEL_1), len(LEVEL_2), len(WORKLOADS)) == (83, 119, 202)
+
+
+def test_programs_of_our_own_stand_beside_the_published_ones() -> None:
+    own = [name for name, source in SOURCES.items() if source.origin == "steptp"]
+    assert own == [source.program for source in mathematical.SOURCES]
+    assert len(SOURCES) == len(WORKLOADS) + len(own)
 
 
 def test_importing_the_registry_does_not_import_torch() -> None:
