@@ -5,7 +5,8 @@ names; ``finish`` gives them their published order: inputs, intermediates, outpu
 parameters.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
@@ -52,6 +53,7 @@ class Builder:
     variables: dict[str, Variable] = field(default_factory=dict)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
+    _around: tuple[str, ...] = ()
 
     def declare(self, variable: Callable[[str], Variable]) -> Value:
         """Declare a known variable under a provisional name and return its value."""
@@ -67,7 +69,7 @@ class Builder:
         dimensions of extent 1 get no loop (their coordinate is 0), except that a reduction keeps
         at least one loop, and a nest without any spatial loop binds ``tx`` with extent 1.
         """
-        names = fresh_indices(())
+        names = fresh_indices(self._around)
         bound, guard, coords = _spatial(shape, names)
         kept = [i for i, extent in enumerate(reduction) if extent > 1] or list(
             range(min(1, len(reduction)))
@@ -82,6 +84,22 @@ class Builder:
             Equation(target, value, guard) for target, value in body(coords, tuple(taps))
         )
         self.nests.append(Nest((*bound, *serial), equations))
+
+    @contextmanager
+    def repeated(self, extent: int) -> Iterator[Coord]:
+        """Run the nests emitted inside one after the other, ``extent`` times.
+
+        Gives the index of the serial loop that is put around them all, where each of them is
+        launched anew: what one wrote, all threads of the next see.
+        """
+        name = next(iter(fresh_indices(self._around)))
+        outer, around = self.nests, self._around
+        self.nests, self._around = [], (*around, name)
+        try:
+            yield loop(name, extent)
+            outer.append(Nest((Loop("L", name, extent),), tuple(self.nests)))
+        finally:
+            self.nests, self._around = outer, around
 
     def tensor(self, shape: tuple[int, ...], dtype: str) -> Value:
         """A new intermediate tensor in global memory, which nothing has written yet."""

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 
 class _Doubles(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -58,9 +58,13 @@ class _Spacing(TorchFunctionMode):
         return func(*args, **given)
 
 
-def spacing(inputs: Sequence[torch.Tensor]) -> float:
-    """The distance from 1 to the next number of the type in which these inputs are evaluated."""
-    narrow = [x.dtype for x in inputs if x.is_floating_point()]
+def spacing(inputs: Sequence[Any]) -> float:
+    """The distance from 1 to the next number of the type in which these inputs are evaluated.
+
+    ``inputs`` may be nested and hold other things than tensors, which do not count.
+    """
+    tensors = [x for x in tree_leaves(tuple(inputs)) if isinstance(x, torch.Tensor)]
+    narrow = [x.dtype for x in tensors if x.is_floating_point()]
     return float(torch.finfo(torch.float64 if torch.float64 in narrow else torch.float32).eps)
 
 

@@ -16,15 +16,26 @@ from torch.export import ExportedProgram, exported_program
 #: write them than what PyTorch would decompose them into.
 KEPT: Final = (
     "_pad_circular",
+    "_upsample_bicubic2d_aa",
+    "_upsample_bilinear2d_aa",
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+    "col2im",
     "cross_entropy_loss",
     "elu",
     "group_norm",
+    "gru",
     "hardsigmoid",
     "hardswish",
     "layer_norm",
+    "im2col",
     "linear",
     "logsumexp",
+    "lstm",
     "matmul",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mv",
     "dot",
@@ -37,11 +48,20 @@ KEPT: Final = (
     "replication_pad2d",
     "replication_pad3d",
     "rms_norm",
+    "rnn_relu",
+    "rnn_tanh",
     "roll",
     "silu",
     "softplus",
     "tril",
     "triu",
+    "upsample_bicubic2d",
+    "upsample_bilinear2d",
+    "upsample_linear1d",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "upsample_trilinear3d",
 )
 
 DTYPES: Final[dict[torch.dtype, str]] = {
@@ -66,7 +86,7 @@ def export(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgr
 
     Raises what ``torch.export`` raises; its errors have no common type.
     """
-    with _quiet():
+    with _quiet(), _shapes_of_recurrent():
         exported = torch.export.export(module, inputs)
         with _known_composites():
             result: ExportedProgram = exported.run_decompositions(dict(_decompositions()))
@@ -124,6 +144,44 @@ def _known_composites() -> Iterator[None]:
         yield
     finally:
         setattr(exported_program, _LOOKUP, before)
+
+
+#: Recurrent layers, whose results PyTorch describes by running through the whole sequence.
+_RECURRENT: Final = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+
+
+def _described(x: torch.Tensor, first: Any, *arguments: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401
+    """Empty results of a recurrent layer with the states ``first``: outputs, then states."""
+    states = first if isinstance(first, list | tuple) else (first,)
+    bidirectional = arguments[5]
+    features = states[0].shape[-1] * (2 if bidirectional else 1)
+    return x.new_empty((*x.shape[:2], features)), *(x.new_empty(s.shape) for s in states)
+
+
+@contextmanager
+def _shapes_of_recurrent() -> Iterator[None]:
+    """Recurrent layers are described by their shapes, in no time, while a module is exported.
+
+    PyTorch takes them apart into one cell for each step instead, twice for each export, which takes
+    minutes for long sequences. Nothing is evaluated here, so that empty tensors do.
+    """
+    overloads = [getattr(torch.ops.aten, name).input for name in _RECURRENT]
+    if not all(hasattr(op, "py_kernels") and hasattr(op, "_dispatch_cache") for op in overloads):
+        yield  # a PyTorch that works otherwise: the slow way is right as well
+        return
+    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
+    before = [dict(overload.py_kernels) for overload in overloads]
+    for overload in overloads:
+        for key in keys:
+            overload.py_kernels[key] = _described
+        overload._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for overload, kernels in zip(overloads, before, strict=True):
+            overload.py_kernels.clear()
+            overload.py_kernels.update(kernels)
+            overload._dispatch_cache.clear()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 from steptp_dagster.leir.ast import Expr, Int
 from steptp_dagster.translate.coords import Coord, Coords, constant, reshaped
-from steptp_dagster.translate.operators import Call, Unsupported, axis, operator
+from steptp_dagster.translate.operators import Call, axis, operator
 from steptp_dagster.translate.scalars import ZERO, choose, compare, conjunction
 from steptp_dagster.translate.values import Value
 
@@ -245,18 +245,3 @@ def slice_scatter(
         return new if condition is None else choose(condition, new, x(*c))
 
     return call.builder.compute(call.shape, call.dtype, element)
-
-
-@operator(
-    "aten.upsample_nearest1d.vec", "aten.upsample_nearest2d.vec", "aten.upsample_nearest3d.vec"
-)
-def upsample_nearest(call: Call, x: Value, _size: Any, _factors: Any) -> Value:  # noqa: ANN401
-    """Every element repeated a whole number of times along the spatial dimensions."""
-    factors = [n // old for n, old in zip(call.shape, x.shape, strict=True)]
-    if any(n % old for n, old in zip(call.shape, x.shape, strict=True)):
-        raise Unsupported("scale_factors", "a factor that is no integer; integers do")
-
-    def back(coords: Coords) -> Coords:
-        return tuple(c // f for c, f in zip(coords, factors, strict=True))
-
-    return x.view(call.shape, back)

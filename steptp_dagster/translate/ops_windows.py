@@ -4,9 +4,9 @@ import math
 from functools import reduce
 
 from steptp_dagster.leir.ast import Expr
-from steptp_dagster.translate.coords import Coord, Coords
+from steptp_dagster.translate.coords import Coord, Coords, flattened
 from steptp_dagster.translate.operators import Call, Unsupported, operator
-from steptp_dagster.translate.ops_reduce import largest
+from steptp_dagster.translate.ops_reduce import largest, smallest
 from steptp_dagster.translate.scalars import (
     NEGATIVE_INFINITY,
     ZERO,
@@ -130,7 +130,7 @@ def max_pool(
     dilation: list[int],
     _ceil_mode: bool,
 ) -> tuple[Value, ...]:
-    """The maximum of each window; padding holds -inf. Positions of the maxima are refused."""
+    """The maximum of each window, and where in the input it first occurs; padding holds -inf."""
     rank = 2 if "2d" in op.name else 3
     windows = _pool_windows(per_dimension(kernel, rank), stride, padding, dilation)
     lead = x.rank - rank
@@ -141,7 +141,27 @@ def max_pool(
         return source(*coords[:lead], *(w.position(p, t) for w, p, t in places))
 
     extents = tuple(w.taps for w in windows)
-    return (op.builder.reduce(op.shape, x.dtype, extents, largest, element),)
+    top = op.builder.reduce(op.shape, x.dtype, extents, largest, element)
+    if 1 not in op.used:
+        return (top,)
+
+    def position(coords: Coords, taps: Coords) -> Expr:
+        places = zip(windows, coords[lead:], taps, strict=True)
+        at = tuple(w.position(p, t) - w.before for w, p, t in places)
+        tests = [inside(c, n) for c, n in zip(at, x.shape[lead:], strict=True)]
+        return _first_at(x, (*coords[:lead], *at), lead, top(*coords), tests)
+
+    return top, op.builder.reduce(op.shape, "i64", extents, smallest, position)
+
+
+def _first_at(x: Value, at: Coords, lead: int, top: Expr, tests: list[Expr | None]) -> Expr:
+    """The flattened position where it holds the maximum (and passes tests), else one too large."""
+    sides = x.shape[lead:]
+    beyond = literal(math.prod(sides))
+    here = flattened(at[lead:], sides).to_expr()
+    found = choose(compare(x(*at), "==", top), here, beyond)
+    condition = conjunction([t for t in tests if t is not None])
+    return found if condition is None else choose(condition, found, beyond)
 
 
 @operator("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
@@ -197,27 +217,38 @@ def _counted(window: Window, place: Coord, extent: int, padding: bool) -> int | 
     return sub(last, first)
 
 
+def _adaptive_window(
+    x: Value, shape: tuple[int, ...], lead: int, coords: Coords, taps: Coords
+) -> tuple[Coords, list[Expr]]:
+    """Where a tap of window ``i*n//m .. ceil((i+1)*n/m)`` lies, and when it belongs to it."""
+    at: list[Coord] = []
+    tests: list[Expr] = []
+    for n, m, place, tap in zip(x.shape[lead:], shape[lead:], coords[lead:], taps, strict=True):
+        position = (place * n) // m + tap
+        end = (place * n + (n + m - 1)) // m
+        if n % m:
+            tests.append(compare(position.to_expr(), "<", end.to_expr()))
+        at.append(position)
+    return (*coords[:lead], *at), tests
+
+
 def _adaptive(op: Call, x: Value, rank: int, dtype: str, largest_of: bool) -> Value:
-    """Reduce windows ``i*n//m .. ceil((i+1)*n/m)`` of the last dimensions: sums or maxima."""
+    """Reduce windows of the last dimensions: sums or maxima."""
     lead = x.rank - rank
-    sides = tuple(zip(x.shape[lead:], op.shape[lead:], strict=True))
+    extents = _adaptive_extents(op, x, lead)
 
     def element(coords: Coords, taps: Coords) -> Expr:
-        at: list[Coord] = []
-        tests: list[Expr] = []
-        for (n, m), place, tap in zip(sides, coords[lead:], taps, strict=True):
-            position = (place * n) // m + tap
-            end = (place * n + (n + m - 1)) // m
-            if n % m:
-                tests.append(compare(position.to_expr(), "<", end.to_expr()))
-            at.append(position)
-        read = x(*coords[:lead], *at)
+        at, tests = _adaptive_window(x, op.shape, lead, coords, taps)
+        read = x(*at)
         condition = conjunction(tests)
         filler = NEGATIVE_INFINITY if largest_of else ZERO
         return read if condition is None else choose(condition, read, filler)
 
-    extents = tuple(_widest(n, m) for n, m in sides)
     return op.builder.reduce(op.shape, dtype, extents, largest if largest_of else add, element)
+
+
+def _adaptive_extents(op: Call, x: Value, lead: int) -> tuple[int, ...]:
+    return tuple(_widest(n, m) for n, m in zip(x.shape[lead:], op.shape[lead:], strict=True))
 
 
 def _widest(n: int, m: int) -> int:
@@ -250,8 +281,19 @@ def adaptive_avg_pool(op: Call, x: Value, _size: list[int]) -> Value:
 
 @operator("aten.adaptive_max_pool2d.default", "aten.adaptive_max_pool3d.default")
 def adaptive_max_pool(op: Call, x: Value, _size: list[int]) -> tuple[Value, ...]:
-    """Maxima over as many windows as the result has positions; where they are is refused."""
-    return (_adaptive(op, x, 2 if "2d" in op.name else 3, x.dtype, True),)
+    """Maxima over as many windows as the result has positions, and where they first occur."""
+    rank = 2 if "2d" in op.name else 3
+    top = _adaptive(op, x, rank, x.dtype, True)
+    if 1 not in op.used:
+        return (top,)
+    lead = x.rank - rank
+
+    def position(coords: Coords, taps: Coords) -> Expr:
+        at, tests = _adaptive_window(x, op.shape, lead, coords, taps)
+        return _first_at(x, at, lead, top(*coords), [*tests])
+
+    extents = _adaptive_extents(op, x, lead)
+    return top, op.builder.reduce(op.shape, "i64", extents, smallest, position)
 
 
 @operator(

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -53,17 +54,17 @@ class Reference:
         mode = in_doubles(spacing(self.inputs)) if double else nullcontext()
         try:
             with torch.no_grad(), _quietly(), mode:
-                results = tree_leaves(module(*inputs))
+                results = [x for x in tree_leaves(module(*inputs)) if x is not None]
         except Exception as error:
             raise ModuleFailed(f"{type(error).__name__}: {error}") from error
-        found = [_array(torch.as_tensor(result)) for result in results]
+        found = [_array(_result(result)) for result in results]
         names = [v.name for v in outputs_in_order(self.translation)]
         return dict(zip(names, found, strict=True))
 
     def _prepared(self, arrays: Mapping[str, Array], *, double: bool) -> nn.Module:
         """A copy of the module with the parameters of ``arrays``."""
         if double not in self._copies:
-            copied = copy.deepcopy(self.module)
+            copied = _copy(self.module)
             self._copies[double] = copied.double() if double else copied
         module = self._copies[double]
         parameters = dict(module.named_parameters(remove_duplicate=False))
@@ -88,6 +89,33 @@ class Reference:
         return arguments
 
 
+def _copy(module: nn.Module) -> nn.Module:
+    """A copy of a module that shares nothing with it.
+
+    ``deepcopy`` leaves functions alone; those that modules hold and that enclose parts of the
+    original (``self.mlp = lambda x: layers.out(layers.up(x))``) get the copies of these parts.
+    """
+    memo: dict[int, Any] = {}
+    copied: nn.Module = copy.deepcopy(module, memo)
+    for part in copied.modules():
+        for name, held in list(vars(part).items()):
+            if isinstance(held, FunctionType) and held.__closure__:
+                cells = tuple(_copied_cell(cell, memo) for cell in held.__closure__)
+                own = FunctionType(
+                    held.__code__, held.__globals__, held.__name__, held.__defaults__, cells
+                )
+                own.__kwdefaults__ = held.__kwdefaults__
+                vars(part)[name] = own
+    return copied
+
+
+def _copied_cell(cell: CellType, memo: Mapping[int, Any]) -> CellType:
+    try:
+        return CellType(memo.get(id(cell.cell_contents), cell.cell_contents))
+    except ValueError:  # a cell that holds nothing yet
+        return cell
+
+
 def bind(translation: Translation, module: nn.Module, inputs: Sequence[Any]) -> dict[str, Array]:
     """Arrays for every input and parameter of a translation, by LEIR name.
 
@@ -110,6 +138,12 @@ def outputs_in_order(translation: Translation) -> list[Variable]:
 
 def _of_role(translation: Translation, role: str) -> list[Variable]:
     return [v for v in translation.signed.signature.variables if v.role == role]
+
+
+def _result(result: object) -> torch.Tensor:
+    """A result of a module as a tensor; floats that are no tensors are exact."""
+    exact = torch.float64 if isinstance(result, float) else None
+    return torch.as_tensor(result, dtype=exact)
 
 
 def _tensor(values: Array, dtype: torch.dtype) -> torch.Tensor:

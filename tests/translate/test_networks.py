@@ -1,0 +1,114 @@
+"""Whole networks and public modules: translated and right, or refused with a reason."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from steptp_dagster.leir.cost import cost
+from steptp_dagster.leir.limits import check_limits
+from steptp_dagster.leir.parser import parse
+from steptp_dagster.leir.printer import to_text
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.validity import check
+from steptp_dagster.lowering import run
+from steptp_dagster.translate.fidelity import fidelity
+from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
+from tests.support.networks import NETWORKS, built
+
+#: What has no translation, and the operator that says so.
+REFUSED = {
+    "rope-complex": "input",
+    "moe-topk": "aten.topk.default",
+    "transformer": "torch.export",
+    "s4d-fft": "aten._fft_r2c.default",
+}
+SAMPLE = (
+    "resnet-basic-block",
+    "densenet-block",
+    "netvlad-ghost",
+    "shufflenet-unit",
+    "mingpt-block",
+    "swin-mlp",
+    "encoder-layer-padding",
+    "mha-weights",
+    "gqa-kv-cache-rope",
+    "lstm-bidirectional",
+    "lstm-projected",
+    "gru",
+    "rnn-relu",
+    "mamba2-ssd",
+    "interpolate-bicubic-5x8",
+    "interpolate-bilinear-by-1.6-False",
+    "interpolate-nearest-exact-2x3",
+    "upsample-1d-3d",
+    "spatial-transformer",
+    "max-unpool",
+    "unfold-fold",
+    "dict-input",
+    "number-inputs",
+    "dict-output",
+)
+#: Iterations up to which the interpreter is the faster judge.
+INTERPRETED = 150_000
+
+
+def by_tvm(signed: SignedProgram, arrays: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    return run(signed, arrays, precision="float64")
+
+
+def right(name: str) -> Translation:
+    """The translation of a network: valid, readable back, within limits, and what PyTorch does."""
+    module, inputs = built(name)
+    result = translate(module, inputs)
+    assert isinstance(result, Translation), str(result)
+    text = to_text(result.signed.program)
+    assert parse(text).program == result.signed.program
+    assert check(result.signed) == ()
+    assert check_limits(result.signed) == ()
+    evaluator = None if cost(result.signed).iterations < INTERPRETED else by_tvm
+    found = fidelity(module, inputs, result, evaluator)
+    assert found.faithful, str(found)
+    return result
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_network(name: str) -> None:
+    right(name)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_network(name: str) -> None:
+    module, inputs = built(name)
+    result = translate(module, inputs)
+    assert isinstance(result, TranslationRefusal)
+    assert result.operator == REFUSED[name]
+    assert result.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in NETWORKS if n not in (*SAMPLE, *REFUSED)])
+def test_every_network(name: str) -> None:
+    right(name)
+
+
+def test_recurrent_layers_are_loops_over_time() -> None:
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(64, 128, 3, batch_first=True, bidirectional=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.lstm(x)[0]
+
+    def translated(length: int) -> Translation:
+        result = translate(Layer().eval(), (torch.zeros(8, length, 64),))
+        assert isinstance(result, Translation)
+        return result
+
+    short, long = translated(3), translated(512)
+    assert len(short.signed.program.nests) == len(long.signed.program.nests)
+    assert "L^{512}_{a=0}[B^{8}_{tx=0}" in to_text(long.signed.program)
