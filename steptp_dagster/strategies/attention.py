@@ -17,11 +17,11 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, at, fresh_indices, indices_in, substitute
 from steptp_dagster.strategies.matching import Renaming, distinguishes, instantiate, unify
 from steptp_dagster.strategies.misses import Miss
-from steptp_dagster.strategies.prefix_rows import find_sums, last_step, running_maximum, substituted
-from steptp_dagster.strategies.softmax_rows import Rows
+from steptp_dagster.strategies.pieces import expanded
+from steptp_dagster.strategies.running import last_step, row_of
+from steptp_dagster.strategies.softmax_rows import find_normalisers
 from steptp_dagster.strategies.streaming import (
     exp_of_difference,
-    history_equations,
     weighted_equation,
     weighted_parts,
 )
@@ -126,80 +126,41 @@ def _summed(program: SignedProgram, statement: Statement) -> Attention | Miss | 
 
 def _followed(program: SignedProgram, reader: Statement, weights: Expr) -> _Weights | None:
     chain: list[str] = []
-    softmax = _expanded(program, reader, weights, chain)
+    softmax = expanded(program, reader, weights, chain)
     if not isinstance(softmax, Binary) or softmax.op != "/":
         return None
-    top = _expanded(program, reader, softmax.left, chain)
+    top = expanded(program, reader, softmax.left, chain)
     if isinstance(top, Call) and top.function == "exp":
-        top = replace(top, arguments=(_expanded(program, reader, top.arguments[0], chain),))
+        top = replace(top, arguments=(expanded(program, reader, top.arguments[0], chain),))
     pair = exp_of_difference(top)
     if pair is None:
         return None
-    maximum = _expanded(program, reader, pair[1], chain)
-    total = _expanded(program, reader, softmax.right, chain)
+    maximum = expanded(program, reader, pair[1], chain)
+    total = expanded(program, reader, softmax.right, chain)
     if not isinstance(maximum, Access) or not isinstance(total, Access):
         return None
     chain += [total.name, maximum.name]
     return _Weights(pair[0], maximum, total, tuple(dict.fromkeys(chain)))
 
 
-def _expanded(program: SignedProgram, reader: Statement, expr: Expr, chain: list[str]) -> Expr:
-    """The expression with the accesses that it consists of replaced by their definitions."""
-    writes = Analysis.of(program).accesses.writes
-    while isinstance(expr, Access):
-        made = [use.statement for use in writes.get(expr.name, [])]
-        if len(made) != 1:
-            return expr
-        new = substituted(program, made[0], reader, expr)
-        if new is None or new == expr:
-            return expr
-        chain.append(expr.name)
-        expr = new
-    return expr
-
-
 def _normalisers(program: SignedProgram) -> Iterator[_Normaliser]:
     statement_at = Analysis.of(program).accesses.statement_at
-    for rows in find_sums(program):
-        if isinstance(rows, Rows) and rows.guard is None:
-            maker, last = statement_at[rows.max_path], statement_at[rows.sum_path]
-            loop = rows.reduction.loop
-            maximum = last_step(rows.maximum, loop) if rows.prefix else rows.maximum
-            step = next(old for old, new in rows.renaming if new == loop.index)
-            if not (_apart(program, maker, loop.index) and _apart(program, last, step)):
-                continue
-            yield _Normaliser(
-                rows.score, maximum, rows.total, rows.reduction, maker, last, running=False
-            )
-    for statement in Analysis.of(program).accesses.statements:
-        running = running_maximum(statement)
-        if running is None or statement.equation.guard is not None:
+    for rows in find_normalisers(program):
+        if rows.guard is not None:
             continue
-        array, score, reduction = running
-        for other in Analysis.of(program).accesses.statements:
-            if other.path[:-1] == statement.path[:-1] and other.equation.target.subscripts:
-                target = other.equation.target
-                if not (_written_once(program, array) and _written_once(program, target)):
-                    continue
-                total = Access(target.name, target.dtype, target.scope, target.subscripts[:-1])
-                loop = reduction.loop
-                _, expected = history_equations(score, array, total, loop.index, loop.start)
-                apart = _apart(program, statement, loop.index)
-                if expected == other.equation and apart and _apart(program, other, loop.index):
-                    yield _Normaliser(
-                        score,
-                        last_step(array, loop),
-                        last_step(total, loop),
-                        reduction,
-                        statement,
-                        other,
-                        running=True,
-                    )
-
-
-def _written_once(program: SignedProgram, access: Access) -> bool:
-    """Whether one equation alone writes the tensor."""
-    return len(Analysis.of(program).accesses.writes.get(access.name, [])) == 1
+        maker, last = statement_at[rows.max_path], statement_at[rows.sum_path]
+        loop = rows.reduction.loop
+        step = next(old for old, new in rows.renaming if new == loop.index)
+        if _apart(program, maker, loop.index) and _apart(program, last, step):
+            yield _Normaliser(
+                rows.score,
+                last_step(rows.maximum, loop) if rows.prefix else rows.maximum,
+                last_step(rows.total, loop) if rows.streamed else rows.total,
+                rows.reduction,
+                maker,
+                last,
+                rows.streamed,
+            )
 
 
 def _apart(program: SignedProgram, made: Statement, step: str) -> bool:
@@ -256,12 +217,12 @@ def _written_out(program: SignedProgram, statement: Statement) -> Attention | Mi
     if own is None or read.subscripts[-1] != last_step(read, own[1]).subscripts[-1]:
         return None
     (score, array, operand, first), loop = own
-    renaming = unify(_row(read), _row(made.equation.target), {})
+    renaming = unify(row_of(read), row_of(made.equation.target), {})
     names = None if renaming is None else _renamed_loops(made, renaming, loop, statement)
     if names is None:
         return None
     chain = [read.name]
-    total = _expanded(program, statement, divisor, chain)
+    total = expanded(program, statement, divisor, chain)
     if not isinstance(total, Access):
         return None
     base = replace(array, subscripts=tuple(substitute(s, names) for s in array.subscripts))
@@ -290,16 +251,11 @@ def _running_product(
     if loop is None or parts[1].subscripts[-1:] != (step,):
         return None
     score, here, operand, first = parts
-    array = _row(here)
+    array = row_of(here)
     expected = weighted_equation(
-        score, array, _row(equation.target), (operand, first), loop.index, loop.start
+        score, array, row_of(equation.target), (operand, first), loop.index, loop.start
     )
     return ((score, array, operand, first), loop) if expected == equation else None
-
-
-def _row(access: Access) -> Access:
-    """The access without its last subscript, the step."""
-    return replace(access, subscripts=access.subscripts[:-1])
 
 
 def _renamed_loops(

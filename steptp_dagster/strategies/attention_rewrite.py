@@ -23,7 +23,6 @@ from steptp_dagster.leir.ast import (
 )
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import (
-    Path,
     fresh_indices,
     map_expr,
     map_program,
@@ -32,7 +31,8 @@ from steptp_dagster.leir.walk import (
 )
 from steptp_dagster.strategies.attention import Attention
 from steptp_dagster.strategies.rewrite import nest_at, new_tensor_names
-from steptp_dagster.strategies.softmax_rewrite import rebuilt, state_tensor
+from steptp_dagster.strategies.running import row_of
+from steptp_dagster.strategies.softmax_rewrite import pruned, state_tensor
 from steptp_dagster.strategies.streaming import (
     MINUS_INF,
     ZERO,
@@ -55,7 +55,7 @@ def prefix_sum_of_products(program: SignedProgram, found: Attention) -> SignedPr
     ``found`` is a plain weighted sum whose maximum and sum are running ones.
     """
     weighted = _history(new_tensor_names(program, 1)[0], found.target, found.target.subscripts)
-    running, total = _row(found.maximum), _row(found.total)
+    running, total = row_of(found.maximum), row_of(found.total)
     step = _weighted_step(found, running, weighted)
     loops = nest_at(program.program, found.path[:1]).loops
     nests = (Nest(loops, (step,)), _written_out(found, weighted, total))
@@ -104,10 +104,6 @@ def _old_names(program: SignedProgram, found: Attention) -> tuple[str | None, ..
     if not found.running:
         return None, None, weighted
     return found.maximum.name, found.total.name, weighted
-
-
-def _row(access: Access) -> Access:
-    return replace(access, subscripts=access.subscripts[:-1])
 
 
 def _history(name: str, like: Access, row: tuple[Expr, ...]) -> Access:
@@ -175,23 +171,6 @@ def _private(name: str, like: Access) -> Access:
 
 def _under(loops: tuple[Loop, ...], equation: Equation) -> Statement:
     return Nest(loops, (equation,)) if loops else equation
-
-
-def pruned(program: SignedProgram, names: tuple[str, ...]) -> SignedProgram:
-    """The program without those of the tensors that nothing reads any more."""
-    left = [name for name in names if name not in program.signature.by_name]
-    while True:
-        uses = Analysis.of(program).accesses.by_tensor
-        dead: dict[Path, tuple[Statement, ...]] = {}
-        for name in left:
-            own = {use.statement.path for use in uses.get(name, []) if use.write}
-            if own and all(use.statement.path in own for use in uses[name]):
-                dead.update(dict.fromkeys(own, ()))
-        if not dead:
-            return program
-        program = SignedProgram(
-            rebuilt(program.program, dead, {}, lambda node: node), program.signature
-        )
 
 
 def _under_old_names(

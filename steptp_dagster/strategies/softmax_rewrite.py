@@ -1,8 +1,14 @@
-"""Writing the streaming pass of online_softmax into a program, in either form."""
+"""Writing the streaming pass of a softmax into a program: step by step, or over rolling state.
+
+``prefix_maximum`` and ``prefix_sum`` keep every tensor there is: a copy of the last step takes the
+place of a reduction. ``history`` lets the readers of these tensors read the last step itself,
+``rolling`` keeps nothing but the present step, in thread-private memory.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Access, Equation, Expr, Int, Loop, Nest, Program, Statement
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
@@ -15,23 +21,25 @@ from steptp_dagster.leir.walk import (
     map_equation,
     map_expr,
 )
-from steptp_dagster.strategies.prefix_rows import Maximum
-from steptp_dagster.strategies.rewrite import new_tensor_names
-from steptp_dagster.strategies.softmax_rows import Rows
+from steptp_dagster.strategies.inlining import decisive_reads, rounds_when_stored
+from steptp_dagster.strategies.rewrite import equation_at, new_tensor_names
+from steptp_dagster.strategies.running import Copy, last_step
+from steptp_dagster.strategies.softmax_rows import Maximum, Rows
 from steptp_dagster.strategies.streaming import (
     MINUS_INF,
     ZERO,
     history_equations,
-    indexed,
     rolling_equations,
 )
+
+Changes = dict[Path, tuple[Statement, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the loop over a row stands: its nest, its place there, all loops but it below.
 
-    ``alone``: nothing but the maximum runs in the loop.
+    ``alone``: nothing but maximum and sum runs in the loop.
     """
 
     path: Path
@@ -39,6 +47,15 @@ class Place:
     loop: Loop
     inner: tuple[Loop, ...]
     alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Streamed:
+    """Running maximum and sum, without their steps, and the changes that make them."""
+
+    running: Access
+    total: Access
+    changes: Changes
 
 
 def place_of(program: Program, rows: Rows | Maximum) -> Place:
@@ -49,11 +66,14 @@ def place_of(program: Program, rows: Rows | Maximum) -> Place:
         raise TypeError(f"the statement at {path} is an equation")
     depth = rows.reduction.depth
     inner, alone = nest.loops[depth + 1 :], True
+    own = {rows.max_path, rows.sum_path} if isinstance(rows, Rows) else {rows.max_path}
     statement: Statement = nest
-    for step in rows.max_path[len(path) :]:
+    for level, step in enumerate(rows.max_path[len(path) :], len(path)):
         if not isinstance(statement, Nest):
             raise IndexError(f"no statement at {rows.max_path}")
-        alone = alone and len(statement.body) == 1
+        here = rows.max_path[:level]
+        rest = {(*here, i) for i in range(len(statement.body))} - {rows.max_path[: level + 1]}
+        alone = alone and rest <= own
         inner += statement.loops if statement is not nest else ()
         statement = statement.body[step]
     return Place(path, nest.loops[:depth], rows.reduction.loop, inner, alone)
@@ -72,51 +92,110 @@ def not_private(program: Program, rows: Rows) -> str | None:
     return None
 
 
+def early_step(program: SignedProgram, rows: Rows) -> str | None:
+    """Who reads another step of the running values than the last one, or None."""
+    arrays = [rows.maximum.name] if rows.prefix else []
+    arrays += [rows.total.name] if rows.streamed else []
+    end = Int(rows.reduction.loop.start + rows.reduction.loop.extent - 1)
+    for name in arrays:
+        for use in Analysis.of(program).accesses.by_tensor[name]:
+            if use.statement.path in (rows.max_path, rows.sum_path):
+                continue
+            if use.access.subscripts[-1] != end:
+                return f"{name} is read at another step than the last one"
+    return None
+
+
+def rounding_observed(program: SignedProgram, rows: Rows) -> str | None:
+    """Whose rounding decides something, which reading the running values would change, or None."""
+    accesses = Analysis.of(program).accesses
+    made = [copy.path for copy in rows.copies]
+    made += [] if rows.prefix else [rows.max_path]
+    for path in made:
+        equation = accesses.statement_at[path].equation
+        if not rounds_when_stored(equation):
+            continue
+        name = equation.target.name
+        for use in accesses.by_tensor[name]:
+            if any(a.name == name for a in decisive_reads(use.statement.equation)):
+                return f"{name} is rounded to {equation.target.dtype} and decides something"
+    return None
+
+
 def state_tensor(name: str, like: Access, scope: str) -> Access:
     """A tensor for running values: like another one, in its evaluation type."""
     return replace(like, name=name, dtype=DTYPES[like.dtype].evaluation.name, scope=scope)
 
 
-def history(program: SignedProgram, rows: Rows) -> Program:
-    """The program with one array element per step for the running maximum and sum."""
-    names = new_tensor_names(program, 2)
-    n = state_tensor(names[0], rows.maximum, rows.maximum.scope)
-    r = state_tensor(names[1], rows.total, rows.total.scope)
+def prefix_maximum(program: SignedProgram, rows: Maximum) -> Program:
+    """The program with the maximum of every step in an array, and the last one copied out."""
     loop = rows.reduction.loop
-    streaming = tuple(
-        replace(equation, guard=rows.guard)
-        for equation in history_equations(rows.score, n, r, loop.index, loop.start)
-    )
-    last = Int(loop.start + loop.extent - 1)
-    outputs = {v.name for v in program.signature.outputs}
-    kept = [
-        Equation(old, indexed(new, last), rows.guard)
-        for old, new in ((rows.maximum, n), (rows.total, r))
-        if old.name in outputs
-    ]
-    by_name = {rows.maximum.name: n, rows.total.name: r}
-
-    def read_last(node: Expr) -> Expr:
-        if isinstance(node, Access) and node.name in by_name:
-            new = by_name[node.name]
-            return Access(new.name, new.dtype, new.scope, (*node.subscripts, last))
-        return node
-
-    changes: dict[Path, tuple[Statement, ...]] = {
-        rows.max_path: streaming,
-        rows.sum_path: (),
+    running = state_tensor(new_tensor_names(program, 1)[0], rows.maximum, rows.maximum.scope)
+    step, _ = history_equations(rows.score, running, running, loop.index, loop.start)
+    copy = Equation(rows.maximum, last_step(running, loop), rows.guard)
+    place = place_of(program.program, rows)
+    changes: Changes = {
+        rows.max_path: (replace(step, guard=rows.guard),),
         **dict.fromkeys(rows.inits, ()),
     }
+    after = {place.path: under_rows(program.program, place, (copy,))}
+    return rebuilt(program.program, changes, after, lambda node: node)
+
+
+def prefix_sum(program: SignedProgram, rows: Rows) -> SignedProgram:
+    """The program with the sum of every step in an array beside the running maximum.
+
+    Where the maximum is not a running one yet, it becomes one. Sum and maximum are copied out,
+    the maximum only where something else than the sum reads it.
+    """
+    loop, found = rows.reduction.loop, _streamed(program, rows)
+    copies = [Equation(rows.total, last_step(found.total, loop), rows.guard)]
+    if not rows.prefix and _read_elsewhere(program, rows):
+        copies.insert(0, Equation(rows.maximum, last_step(found.running, loop), rows.guard))
     place = place_of(program.program, rows)
-    after: dict[Path, tuple[Statement, ...]] = {}
-    if kept:
-        after[place.path] = under_rows(program.program, place, tuple(kept))
-    return rebuilt(program.program, changes, after, read_last)
+    after = {place.path: under_rows(program.program, place, tuple(copies))}
+    new = rebuilt(program.program, found.changes, after, lambda node: node)
+    return pruned(SignedProgram(new, program.signature), _names_at(program, rows.via))
 
 
-def rolling(program: SignedProgram, rows: Rows) -> Program:
-    """The program with the running maximum and sum in thread-private scalars."""
-    names = new_tensor_names(program, 3)
+def history(program: SignedProgram, rows: Rows) -> SignedProgram:
+    """The program with running maximum and sum, whose readers read the last step."""
+    loop, found = rows.reduction.loop, _streamed(program, rows)
+    outputs = {v.name for v in program.signature.outputs}
+    arrays = {found.running.name: found.running, found.total.name: found.total}
+    redirected = {copy.tensor: arrays[copy.of] for copy in rows.copies}
+    changes: Changes = {**found.changes}
+    for copy in rows.copies:
+        equation = equation_at(program.program, copy.path)
+        changes[copy.path] = (equation,) if copy.tensor in outputs else ()
+    kept: list[Equation] = []
+    for old, new, running in (
+        (rows.maximum, found.running, rows.prefix),
+        (rows.total, found.total, rows.streamed),
+    ):
+        if not running:
+            redirected[old.name] = new
+            if old.name in outputs:
+                kept.append(Equation(old, last_step(new, loop), rows.guard))
+
+    def read_last(node: Expr) -> Expr:
+        if isinstance(node, Access) and node.name in redirected:
+            return last_step(replace(redirected[node.name], subscripts=node.subscripts), loop)
+        return node
+
+    place = place_of(program.program, rows)
+    after = {place.path: under_rows(program.program, place, tuple(kept))} if kept else {}
+    new_program = rebuilt(program.program, changes, after, read_last)
+    return pruned(SignedProgram(new_program, program.signature), _names_at(program, rows.via))
+
+
+def rolling(program: SignedProgram, rows: Rows) -> SignedProgram:
+    """The program with the running maximum and sum in thread-private scalars.
+
+    What was a running value already is written once, after the last step, into the tensor that
+    copied it, or into a new one where there is none of its type, for all readers of the last step.
+    """
+    ends, names = _ends(program, rows)
     scalar = Access(names[0], rows.maximum.dtype, "l")
     n = state_tensor(names[0], scalar, "l")
     r = replace(n, name=names[1], dtype=DTYPES[rows.total.dtype].evaluation.name)
@@ -128,16 +207,114 @@ def rolling(program: SignedProgram, rows: Rows) -> Program:
         Equation(n, MINUS_INF),
         Equation(r, ZERO),
         Nest((rows.reduction.loop,), step),
-        Equation(rows.maximum, n, rows.guard),
-        Equation(rows.total, r, rows.guard),
+        Equation(ends[0], n, rows.guard),
+        Equation(ends[1], r, rows.guard),
     )
+    arrays = {}
+    if rows.prefix:
+        arrays[rows.maximum.name] = ends[0]
+    if rows.streamed:
+        arrays[rows.total.name] = ends[1]
+    gone = _same_as_ends(program, rows, arrays)
+    copies = {copy.tensor: arrays[copy.of] for copy in gone}
+
+    def read_end(node: Expr) -> Expr:
+        if isinstance(node, Access) and node.name in arrays:
+            return replace(arrays[node.name], subscripts=node.subscripts[:-1])
+        if isinstance(node, Access) and node.name in copies:
+            return replace(copies[node.name], subscripts=node.subscripts)
+        return node
+
     place = place_of(program.program, rows)
-    changes: dict[Path, tuple[Statement, ...]] = {
-        place.path: under_rows(program.program, place, body),
+    changes: Changes = {copy.path: () for copy in gone}
+    changes |= {rows.sum_path: (), **dict.fromkeys(rows.inits, ())}
+    changes[place.path] = under_rows(program.program, place, body)
+    return SignedProgram(rebuilt(program.program, changes, {}, read_end), program.signature)
+
+
+def _ends(program: SignedProgram, rows: Rows) -> tuple[tuple[Access, Access], tuple[str, ...]]:
+    """Where maximum and sum are written in the end, and the names of the rolling state."""
+    accesses = Analysis.of(program).accesses
+    names = new_tensor_names(program, len(("maximum", "sum", "next", "end", "end")))
+    spare = iter(names[3:])
+    found: list[Access] = []
+    for value, running in ((rows.maximum, rows.prefix), (rows.total, rows.streamed)):
+        end = value
+        if running:
+            copies = (
+                accesses.statement_at[copy.path].equation.target
+                for copy in rows.copies
+                if copy.of == value.name
+            )
+            same = next((target for target in copies if target.dtype == value.dtype), None)
+            name = next(spare) if same is None else same.name
+            end = replace(value, name=name)
+        found.append(end)
+    return (found[0], found[1]), names[:3]
+
+
+def _same_as_ends(program: SignedProgram, rows: Rows, ends: Mapping[str, Access]) -> list[Copy]:
+    """Copies that the tensors written in the end make superfluous, those tensors included."""
+    outputs = {v.name for v in program.signature.outputs}
+    accesses = Analysis.of(program).accesses
+    found: list[Copy] = []
+    for copy in rows.copies:
+        target, end = accesses.statement_at[copy.path].equation.target, ends[copy.of]
+        if target.name == end.name or (target.dtype == end.dtype and target.name not in outputs):
+            found.append(copy)
+    return found
+
+
+def _streamed(program: SignedProgram, rows: Rows) -> _Streamed:
+    """The running values, those that are missing written in the place of the plain ones."""
+    if rows.streamed:
+        return _Streamed(rows.maximum, rows.total, {})
+    loop = rows.reduction.loop
+    names = new_tensor_names(program, 1 if rows.prefix else 2)
+    total = state_tensor(names[-1], rows.total, rows.total.scope)
+    if rows.prefix:
+        running, own = rows.maximum, equation_at(program.program, rows.max_path)
+    else:
+        running = state_tensor(names[0], rows.maximum, rows.maximum.scope)
+        own = history_equations(rows.score, running, total, loop.index, loop.start)[0]
+        own = replace(own, guard=rows.guard)
+    _, step = history_equations(rows.score, running, total, loop.index, loop.start)
+    changes: Changes = {
+        rows.max_path: (own, replace(step, guard=rows.guard)),
         rows.sum_path: (),
         **dict.fromkeys(rows.inits, ()),
     }
-    return rebuilt(program.program, changes, {}, lambda node: node)
+    return _Streamed(running, total, changes)
+
+
+def _read_elsewhere(program: SignedProgram, rows: Rows) -> bool:
+    """Whether something else than the sum and its own update needs the maximum."""
+    if rows.maximum.name in {v.name for v in program.signature.outputs}:
+        return True
+    own = {rows.max_path, rows.sum_path, *rows.inits}
+    uses = Analysis.of(program).accesses.by_tensor[rows.maximum.name]
+    return any(use.statement.path not in own for use in uses)
+
+
+def _names_at(program: SignedProgram, paths: tuple[Path, ...]) -> tuple[str, ...]:
+    return tuple(equation_at(program.program, path).target.name for path in paths)
+
+
+def pruned(program: SignedProgram, names: tuple[str, ...]) -> SignedProgram:
+    """The program without those of the tensors that nothing reads any more."""
+    left = [name for name in names if name not in program.signature.by_name]
+    while True:
+        uses = Analysis.of(program).accesses.by_tensor
+        dead: Changes = {}
+        for name in left:
+            own = {use.statement.path for use in uses.get(name, []) if use.write}
+            if own and all(use.statement.path in own for use in uses[name]):
+                dead.update(dict.fromkeys(own, ()))
+        if not dead:
+            return program
+        program = SignedProgram(
+            rebuilt(program.program, dead, {}, lambda node: node), program.signature
+        )
 
 
 def under_rows(

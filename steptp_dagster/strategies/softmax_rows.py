@@ -1,8 +1,9 @@
-"""Finding rows whose maximum and sum of exponentials are computed in separate passes.
+"""Finding rows whose maximum and sum of exponentials are computed, in one pass or in two.
 
-``find`` looks at every pair of equations ``M=max(M,S)`` and ``Z=Z+exp(S-M)``, wherever they
-stand, matches them by the roles of their indices, and gives either the pair with everything that
-a rewriting needs, or the first reason why the two passes cannot become one.
+``Finder`` looks at every maximum, plain (``M=max(M,S)``) or running (``N_{c}=max(N_{c-1},S)``),
+with every sum ``Z=Z+exp(S-M)`` relative to it, wherever they stand, and at running maxima with
+running sums beside them. It matches them by the roles of their indices, and gives either the pair
+with everything that a rewriting needs, or the first reason why the passes cannot become one.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,6 +19,14 @@ from steptp_dagster.leir.updates import Update
 from steptp_dagster.leir.walk import Path, accesses_in, indices_in, substitute
 from steptp_dagster.strategies.matching import Renaming, distinguishes, same_domain, unify
 from steptp_dagster.strategies.misses import Miss, Reject
+from steptp_dagster.strategies.pieces import Pieces, pieces, unfolded
+from steptp_dagster.strategies.running import (
+    Copy,
+    copies_of,
+    last_step,
+    running_maximum,
+    running_sum,
+)
 from steptp_dagster.strategies.streaming import (
     exp_of_difference,
     is_minus_inf,
@@ -33,8 +42,11 @@ class Rows:
     ``maximum`` and ``total`` are the targets, ``score`` the operand and ``guard`` the condition on
     which a row is there, all in the indices of the maximum's loops; ``renaming`` maps the sum's
     indices to those. ``reduction`` is the loop over a row, ``inits`` the equations that start the
-    two explicitly. ``uses`` are the normalising equations, ``kinds`` what each is. ``prefix``:
-    the maximum is a running one already, ``maximum`` without its last subscript, the step.
+    two explicitly. ``uses`` are the normalising equations. ``via`` are the equations through
+    which the sum was followed to ``exp(S-M)``.
+
+    ``prefix``: the maximum is a running one already, ``maximum`` without its last subscript, the
+    step; ``streamed``: so is the sum, ``total`` likewise. ``copies`` are those of last steps.
     """
 
     max_path: Path
@@ -46,14 +58,49 @@ class Rows:
     reduction: LoopRef
     renaming: tuple[tuple[str, str], ...]
     inits: tuple[Path, ...]
-    uses: tuple[Path, ...]
-    kinds: tuple[str, ...]
+    uses: tuple[Path, ...] = ()
+    via: tuple[Path, ...] = ()
+    prefix: bool = False
+    streamed: bool = False
+    copies: tuple[Copy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum:
+    """A maximum over rows; fields as in ``Rows``, all in its own indices.
+
+    ``shown`` is what others read of it: the maximum itself, or the last step of a running one.
+    ``rows`` are loops in which its elements are used anew.
+    """
+
+    max_path: Path
+    maximum: Access
+    score: Expr
+    guard: Expr | None
+    reduction: LoopRef
+    inits: tuple[Path, ...]
+    shown: Access
+    again: tuple[LoopRef, ...] = ()
     prefix: bool = False
 
 
 def find(program: SignedProgram) -> tuple[Rows | Miss, ...]:
-    """All pairs in text order of the maximum, then of the sum."""
-    return tuple(Finder(program).pairs())
+    """All pairs that something normalises by: two passes, then one and a half, then one."""
+    finder = Finder(program, normalised=True)
+    return (*finder.pairs(), *finder.prefixed(), *finder.streamed())
+
+
+def find_sums(program: SignedProgram) -> tuple[Rows | Miss, ...]:
+    """All pairs with a plain sum, whether something normalises by them or not."""
+    finder = Finder(program, normalised=False)
+    return (*finder.pairs(), *finder.prefixed())
+
+
+def find_normalisers(program: SignedProgram) -> tuple[Rows, ...]:
+    """All pairs in every form, without the near misses."""
+    finder = Finder(program, normalised=False)
+    found = (*finder.pairs(), *finder.prefixed(), *finder.streamed())
+    return tuple(rows for rows in found if isinstance(rows, Rows))
 
 
 def unused_loops(statement: Statement, target: Use) -> tuple[LoopRef, ...]:
@@ -70,12 +117,12 @@ def unused_loops(statement: Statement, target: Use) -> tuple[LoopRef, ...]:
 
 
 class Finder:
-    """Looks for pairs of passes in one program; ``prefix_rows`` extends it.
+    """Looks for maxima and sums in one program.
 
     ``normalised``: whether something must normalise by maximum and sum.
     """
 
-    def __init__(self, program: SignedProgram, *, normalised: bool = True) -> None:
+    def __init__(self, program: SignedProgram, *, normalised: bool) -> None:
         """Analyse the program."""
         self.program = program
         self.normalised = normalised
@@ -83,88 +130,214 @@ class Finder:
         self.accesses, self.updates = analysis.accesses, analysis.updates
 
     def pairs(self) -> Iterator[Rows | Miss]:
-        """Every maximum with every later sum relative to it."""
+        """Every plain maximum with every later sum relative to it."""
         for first in self.accesses.statements:
-            if not self._is_update(first, "max"):
+            if self.is_update(first, "max"):
+                known = pieces(self.program, (first.equation.target.name,))
+                for second in self.accesses.statements:
+                    if self._sums_exponentials(first, second, first.equation.target.name, known):
+                        yield self._judged(first, second, known)
+
+    def prefixed(self) -> Iterator[Rows | Miss]:
+        """Every running maximum with every later plain sum relative to its last step."""
+        for first in self.accesses.statements:
+            running = running_maximum(first)
+            if running is None:
+                continue
+            last = last_step(running.array, running.reduction.loop)
+            known = pieces(self.program, (last.name,))
+            for second in self.accesses.statements:
+                if self._sums_exponentials(first, second, last.name, known):
+                    yield self._judged(first, second, known)
+
+    def streamed(self) -> Iterator[Rows]:
+        """Every running maximum with a running sum beside it, which something normalises by."""
+        for first in self.accesses.statements:
+            running = running_maximum(first)
+            if running is None or not self._written_once(first):
                 continue
             for second in self.accesses.statements:
-                if second.order > first.order and self._sums_exponentials(first, second):
-                    try:
-                        yield self._check(first, second)
-                    except Reject as miss:
-                        yield Miss(first.path, miss.reason, miss.message)
+                total = running_sum(second, first)
+                if total is None or not self._written_once(second):
+                    continue
+                try:
+                    self.scores_stay(first, second, running.score)
+                    self._rows_apart(first, running.reduction)
+                    self._rows_apart(second, running.reduction)
+                    yield self._streamed_rows(first, second, total)
+                except Reject:
+                    continue
 
-    def _update(self, statement: Statement) -> Update:
-        return self.updates[statement.path]
-
-    def _is_update(self, statement: Statement, op: str) -> bool:
-        update = self._update(statement)
+    def is_update(self, statement: Statement, op: str) -> bool:
+        """Whether the equation is a pure update by this operation."""
+        update = self.updates[statement.path]
         return update.kind == "update" and update.op == op and not update.subtract
 
-    def _sums_exponentials(self, first: Statement, second: Statement) -> bool:
-        """Whether ``second`` sums exponentials relative to the maximum of ``first``."""
-        if not self._is_update(second, "+"):
-            return False
-        operand = self._update(second).operand
-        found = None if operand is None else exp_of_difference(operand)
-        return found is not None and found[1].name == first.equation.target.name
+    def update(self, statement: Statement) -> Update:
+        """What the equation does to its target."""
+        return self.updates[statement.path]
 
-    def _check(self, first: Statement, second: Statement) -> Rows:
-        maximum, raw_total = first.equation.target, second.equation.target
-        for target in (maximum, raw_total):
-            if not DTYPES[target.dtype].is_float:
-                raise Reject("not-floating", f"{target.name} is {target.dtype}")
-        reduction, extra = self._reduction(first, "maximum")
-        other, other_extra = self._reduction(second, "sum")
+    def _sums_exponentials(
+        self, first: Statement, second: Statement, name: str, known: Pieces
+    ) -> bool:
+        """Whether ``second`` sums exponentials relative to the maximum ``name`` of ``first``."""
+        if second.order <= first.order or not self.is_update(second, "+"):
+            return False
+        pair = self._exponential(second, known, [])
+        return pair is not None and pair[1].name == name
+
+    def _exponential(
+        self, second: Statement, known: Pieces, seen: list[str]
+    ) -> tuple[Expr, Access] | None:
+        """What a sum sums up, as the score and the maximum of ``exp(S-M)``."""
+        operand = self.update(second).operand
+        if operand is None:
+            return None
+        return exp_of_difference(unfolded(self.program, second, operand, known, seen))
+
+    def _judged(self, first: Statement, second: Statement, known: Pieces) -> Rows | Miss:
+        try:
+            return self._check(first, second, known)
+        except Reject as miss:
+            return Miss(first.path, miss.reason, miss.message)
+
+    def _check(self, first: Statement, second: Statement, known: Pieces) -> Rows:
+        top = self._top(first)
+        raw_total, reduction = second.equation.target, top.reduction
+        self.require_float(raw_total)
+        other, again = self.reduction(second, "sum")
         for ref in (reduction, other):
-            if ref.loop.kind not in ("L", "U"):
-                raise Reject(
-                    "reduction-loop-not-serial",
-                    f"loop {ref.name} is of kind {ref.loop.kind}; a recurrence needs L or U",
-                )
+            require_serial(ref)
         if reduction in second.chain:
             raise Reject("read-too-early", "the sum runs inside the loop of the maximum")
-        if not set(extra) <= set(second.chain) or not set(other_extra) <= set(first.chain):
+        if not set(top.again) <= set(second.chain) or not set(again) <= set(first.chain):
             raise Reject("rows-overlap", "maximum or sum of a row is overwritten by the next row")
-        score, renaming = self._scores(first, second)
-        self._domains(first, second, renaming)
+        seen: list[str] = []
+        renaming = self._scores(top, first, second, self._exponential(second, known, seen))
+        if not same_domain(
+            [ref.loop for ref in first.chain], [ref.loop for ref in second.chain], renaming
+        ):
+            raise Reject("loops-differ", "maximum and sum run over different loops")
         if renaming.get(other.name) != reduction.name:
             raise Reject("loops-differ", "maximum and sum reduce over different loops")
         guard = row_guard(first, second, reduction, renaming)
         total = in_other_indices(raw_total, renaming, second)
         inits = (
-            *self._start(first, reduction, extra, is_minus_inf, "maximum"),
-            *self._start(second, other, other_extra, is_zero, "sum"),
+            *self._start_of_maximum(top, first),
+            *self.start(second, other, again, is_zero, "sum"),
         )
         if raw_total.scope != "g" and first.path[0] != second.path[0]:
             raise Reject("sum-private-elsewhere", f"{raw_total.name} lives in another nest only")
-        self._scores_stay(first, second, score)
-        self._uses_are_late(first, second, reduction, other)
-        uses: tuple[Path, ...] = ()
-        kinds: tuple[str, ...] = ()
-        if self.normalised:
-            uses, kinds = self._normalisations(first, second, score, maximum, total)
-        return Rows(
+        self.scores_stay(first, second, top.score)
+        if not top.prefix:
+            self.uses_are_late(first, reduction, {second.path})
+        self.uses_are_late(second, other, set())
+        rows = Rows(
             first.path,
             second.path,
-            maximum,
+            top.maximum,
             total,
-            score,
+            top.score,
             guard,
             reduction,
             tuple(sorted(renaming.items())),
             tuple(sorted(inits)),
-            uses,
-            kinds,
+            via=tuple(known[name].path for name in dict.fromkeys(seen)),
+            prefix=top.prefix,
+            copies=copies_of(self.program, (top.maximum,), reduction.loop) if top.prefix else (),
+        )
+        return self._completed(rows, second, top.shown, total)
+
+    def _streamed_rows(self, first: Statement, second: Statement, total: Access) -> Rows:
+        running = running_maximum(first)
+        if running is None:
+            raise Reject("scores-differ", "the maximum is no running one")
+        loop = running.reduction.loop
+        rows = Rows(
+            first.path,
+            second.path,
+            running.array,
+            total,
+            running.score,
+            first.equation.guard,
+            running.reduction,
+            tuple((ref.name, ref.name) for ref in first.chain),
+            (),
+            prefix=True,
+            streamed=True,
+            copies=copies_of(self.program, (running.array, total), loop),
+        )
+        return self._completed(rows, second, last_step(running.array, loop), last_step(total, loop))
+
+    def _completed(self, rows: Rows, second: Statement, shown: Access, total: Access) -> Rows:
+        """The rows with the equations that normalise by them, if there must be any."""
+        if not self.normalised:
+            return rows
+        names = (shown.name, total.name)
+        known = pieces(self.program, names)
+        uses: list[Path] = []
+        for statement in self.accesses.statements:
+            if statement.order > second.order:
+                seen: list[str] = []
+                value = unfolded(self.program, statement, statement.equation.value, known, seen)
+                loops = shared_loops(self.accesses.statement_at[rows.max_path], statement)
+                if normalisation(value, rows.score, shown, total, loops) is not None:
+                    uses.append(statement.path)
+        if not uses:
+            message = f"nothing normalises by {shown.name} and {total.name} afterwards"
+            raise Reject("no-normalisation", message)
+        return replace(rows, uses=tuple(uses))
+
+    def _top(self, first: Statement) -> Maximum:
+        """The maximum, plain or running, with the checks that are about it alone."""
+        running = running_maximum(first)
+        if running is None:
+            return self.maximum(first)
+        self.require_float(first.equation.target)
+        self._rows_apart(first, running.reduction)
+        if not self._written_once(first):
+            name = first.equation.target.name
+            raise Reject("written-elsewhere", f"{name} has other writers than the maximum")
+        last = last_step(running.array, running.reduction.loop)
+        return Maximum(
+            first.path,
+            running.array,
+            running.score,
+            first.equation.guard,
+            running.reduction,
+            (),
+            last,
+            prefix=True,
         )
 
-    def _reduction(self, statement: Statement, what: str) -> tuple[LoopRef, tuple[LoopRef, ...]]:
+    def maximum(self, statement: Statement) -> Maximum:
+        """A plain maximum, without its start and its readers."""
+        target, score = statement.equation.target, self.update(statement).operand
+        self.require_float(target)
+        reduction, again = self.reduction(statement, "maximum")
+        if score is None or reduction.name not in indices_in(score):
+            raise Reject("scores-differ", f"the scores do not depend on loop {reduction.name}")
+        return Maximum(
+            statement.path, target, score, statement.equation.guard, reduction, (), target, again
+        )
+
+    def _start_of_maximum(self, top: Maximum, first: Statement) -> tuple[Path, ...]:
+        if top.prefix:
+            return ()
+        return self.start(first, top.reduction, top.again, is_minus_inf, "maximum")
+
+    def require_float(self, target: Access) -> None:
+        """Reject targets that are no floats."""
+        if not DTYPES[target.dtype].is_float:
+            raise Reject("not-floating", f"{target.name} is {target.dtype}")
+
+    def reduction(self, statement: Statement, what: str) -> tuple[LoopRef, tuple[LoopRef, ...]]:
         """The loop over a row, and outer loops in which the accumulator is used anew."""
         target = self.accesses.by_statement[statement.path][0]
         unused = unused_loops(statement, target)
         if not unused:
             raise Reject("several-reduction-loops", f"the {what} reduces over no loop")
-        if len(unused) > 1 and self._update(statement).init == "identity":
+        if len(unused) > 1 and self.update(statement).init == "identity":
             names = ", ".join(ref.name for ref in unused)
             raise Reject("several-reduction-loops", f"the {what} reduces over {names}")
         rows = [ref.name for ref in statement.chain if ref not in unused]
@@ -172,36 +345,40 @@ class Finder:
             raise Reject("rows-overlap", f"two rows may share an element of {target.tensor}")
         return unused[-1], unused[:-1]
 
-    def _scores(self, first: Statement, second: Statement) -> tuple[Expr, Renaming]:
-        """The scores, and the renaming under which the sum's are the same."""
-        score, operand = self._update(first).operand, self._update(second).operand
-        pair = None if operand is None else exp_of_difference(operand)
-        if score is None or pair is None:
-            raise Reject("scores-differ", "maximum or sum has no operand")
-        target = self.accesses.by_statement[first.path][0]
-        unused = unused_loops(first, target)
-        if unused[-1].name not in indices_in(score):
-            raise Reject("scores-differ", f"the scores do not depend on loop {unused[-1].name}")
-        found = unify(score, pair[0], shared_loops(first, second))
-        found = None if found is None else unify(first.equation.target, pair[1], found)
+    def _rows_apart(self, statement: Statement, reduction: LoopRef) -> None:
+        """Reject running values that the next row overwrites."""
+        target = self.accesses.by_statement[statement.path][0]
+        rows = [ref.name for ref in statement.chain if ref is not reduction]
+        if not distinguishes(target.forms[:-1], rows, extents_of(statement)):
+            raise Reject("rows-overlap", "maximum or sum of a row is overwritten by the next row")
+
+    def _written_once(self, statement: Statement) -> bool:
+        return len(self.accesses.writes[statement.equation.target.name]) == 1
+
+    def _scores(
+        self,
+        top: Maximum,
+        first: Statement,
+        second: Statement,
+        pair: tuple[Expr, Access] | None,
+    ) -> Renaming:
+        """The renaming under which the sum's scores and maximum are those of the maximum."""
+        found = None
+        if pair is not None:
+            found = unify(top.score, pair[0], shared_loops(first, second))
+            found = None if found is None else unify(top.shown, pair[1], found)
         if found is None:
             raise Reject("scores-differ", "the sum's scores are not those of the maximum")
         own = {first.equation.target.name, second.equation.target.name}
-        if own & {access.name for access in accesses_in(score)}:
+        if own & {access.name for access in accesses_in(top.score)}:
             raise Reject("scores-differ", "the scores read the maximum or the sum itself")
-        return score, found
+        return found
 
-    def _domains(self, first: Statement, second: Statement, renaming: Renaming) -> None:
-        ours = [ref.loop for ref in first.chain]
-        theirs = [ref.loop for ref in second.chain]
-        if not same_domain(ours, theirs, renaming):
-            raise Reject("loops-differ", "maximum and sum run over different loops")
-
-    def _start(
+    def start(
         self,
         statement: Statement,
         reduction: LoopRef,
-        extra: tuple[LoopRef, ...],
+        again: tuple[LoopRef, ...],
         is_start: Callable[[Expr], bool],
         what: str,
     ) -> tuple[Path, ...]:
@@ -209,7 +386,7 @@ class Finder:
         target = statement.equation.target
         writers = [use.statement for use in self.accesses.writes[target.name]]
         others = [w for w in writers if w is not statement]
-        implicit = self._update(statement).init == "identity"
+        implicit = self.update(statement).init == "identity"
         if implicit and not others:
             return ()
         if implicit or len(others) != 1 or others[0].order > statement.order:
@@ -218,7 +395,7 @@ class Finder:
         if not is_start(init.equation.value):
             raise Reject("start-not-identity", f"the {what} does not start from its identity")
         shared = common_loops(init.chain, statement.chain)
-        if any(ref not in statement.chain[:shared] for ref in extra) or reduction in init.chain:
+        if any(ref not in statement.chain[:shared] for ref in again) or reduction in init.chain:
             raise Reject("start-not-identity", f"the {what} is not started once per row")
         renaming = unify(target, init.equation.target, shared_loops(statement, init))
         rows = [ref.loop for ref in statement.chain if ref is not reduction]
@@ -227,7 +404,7 @@ class Finder:
             raise Reject("start-not-identity", f"the {what} is started over other rows")
         return (init.path,)
 
-    def _scores_stay(self, first: Statement, second: Statement, score: Expr) -> None:
+    def scores_stay(self, first: Statement, second: Statement, score: Expr) -> None:
         """Nothing writes the scores' tensors from the maximum to the sum."""
         shared = 0
         while first.path[shared] == second.path[shared]:
@@ -255,39 +432,21 @@ class Finder:
             write.forms, names, extents_of(first)
         )
 
-    def _uses_are_late(
-        self, first: Statement, second: Statement, reduction: LoopRef, other: LoopRef
-    ) -> None:
-        """All other readers come after the last step of the loop that makes the value."""
-        for made, loop in ((first, reduction), (second, other)):
-            for use in self.accesses.by_tensor[made.equation.target.name]:
-                reader = use.statement
-                if use.write or reader is made or (reader is second and made is first):
-                    continue
-                if reader.order < made.order or loop in reader.chain:
-                    raise Reject(
-                        "read-too-early", f"{use.tensor} is read before its last value stands"
-                    )
+    def uses_are_late(self, made: Statement, loop: LoopRef, own: set[Path]) -> None:
+        """All readers but ``own`` come after the last step of the loop that makes the value."""
+        for use in self.accesses.by_tensor[made.equation.target.name]:
+            reader = use.statement
+            if use.write or reader is made or reader.path in own:
+                continue
+            if reader.order < made.order or loop in reader.chain:
+                raise Reject("read-too-early", f"{use.tensor} is read before its last value stands")
 
-    def _normalisations(
-        self, first: Statement, second: Statement, score: Expr, maximum: Access, total: Access
-    ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-        uses: list[Path] = []
-        kinds: list[str] = []
-        for statement in self.accesses.statements:
-            if statement.order > second.order:
-                shared = shared_loops(first, statement)
-                value = statement.equation.value
-                found = normalisation(value, score, maximum, total, shared)
-                if found is not None:
-                    uses.append(statement.path)
-                    kinds.append(found.name)
-        if not uses:
-            raise Reject(
-                "no-normalisation",
-                f"nothing normalises by {maximum.name} and {total.name} afterwards",
-            )
-        return tuple(uses), tuple(kinds)
+
+def require_serial(ref: LoopRef) -> None:
+    """Reject loops whose iterations do not run one after another."""
+    if ref.loop.kind not in ("L", "U"):
+        message = f"loop {ref.name} is of kind {ref.loop.kind}; a recurrence needs L or U"
+        raise Reject("reduction-loop-not-serial", message)
 
 
 def row_guard(

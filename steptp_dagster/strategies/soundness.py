@@ -167,6 +167,13 @@ _RULES: Final = (
         " the maximum of the row, which no rounding depends on",
     ),
     Rule(
+        "present-step",
+        "exact",
+        "each step of the running values reads the step before it and no other, and afterwards"
+        " nothing reads any but the last, so state that every step overwrites goes through the"
+        " same values, and it starts from what the first step had in the place of one before it",
+    ),
+    Rule(
         "rescaled-weighted-sum",
         "reassociated",
         "a weight relative to an old maximum times the exponential of old minus new maximum is"
@@ -199,6 +206,35 @@ _RULES: Final = (
         "reassociated",
         "multiplying the two sums out gives exactly these squares and products, so both sides are"
         " the same number up to the rounding of the intermediate ones",
+    ),
+    Rule(
+        "common-denominator",
+        "reassociated",
+        "a sum of fractions over one denominator is the fraction of their sum, so both sides are"
+        " the same number; in floating point each division and each sum rounds on its own",
+    ),
+    Rule(
+        "one-quotient",
+        "reassociated",
+        "a product of quotients is the quotient of the products, so both sides are the same number"
+        " with one rounding less or more",
+    ),
+    Rule(
+        "cancelled-factor",
+        "reassociated",
+        "a fraction does not change where its numerator and its denominator are multiplied by one"
+        " number that is not zero, apart from the rounding of the two products",
+    ),
+    Rule(
+        "cancelled-term",
+        "reassociated",
+        "a number and its negative add up to zero, and what they rounded away of the other terms"
+        " is within their own last digits",
+    ),
+    Rule(
+        "unit-factor",
+        "exact",
+        "multiplying or dividing by one changes no bit",
     ),
 )
 RULES: Final[dict[str, Rule]] = {rule.name: rule for rule in _RULES}

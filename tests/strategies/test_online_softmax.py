@@ -185,9 +185,37 @@ def test_after_many_chains_of_other_steps() -> None:
     assert sum(_offers_only_right_steps(seed) for seed in range(20, 400)) > 100
 
 
-def test_steps_do_not_offer_themselves_again() -> None:
-    for step in _steps(_program(6, "f32", SOFTMAX)):
-        assert OnlineSoftmax().survey(step.after).sites == ()
+def test_all_that_is_left_to_do_is_to_forget_earlier_steps() -> None:
+    history, rolling = _steps(_program(6, "f32", SOFTMAX))
+    assert OnlineSoftmax().survey(rolling.after).sites == ()
+    (step,) = _steps(history.after)
+    assert (step.site.text("form"), step.numerics) == ("rolling", "exact")
+    _assert_same(step, _hard_rows(6, "f32"))
+    assert OnlineSoftmax().survey(step.after).sites == ()
+
+
+def _stored(norm: str) -> SignedProgram:
+    """A softmax that stores the differences and their exponentials, as written by hand."""
+    loops = f"B^{{{ROWS}}}_{{tx=0}}L^{{6}}_{{a=0}}"
+    return read(
+        f"# input S f32[{ROWS},6]\n# output W f32[{ROWS},6]\n"
+        f"{loops}[M^{{f32,g}}_{{tx}}=max(M^{{f32,g}}_{{tx}},S^{{f32,g}}_{{tx,a}});];"
+        f"{loops}[D^{{f32,g}}_{{tx,a}}=S^{{f32,g}}_{{tx,a}}-M^{{f32,g}}_{{tx}};];"
+        f"{loops}[E^{{f32,g}}_{{tx,a}}=exp(D^{{f32,g}}_{{tx,a}});];"
+        f"{loops}[Z^{{f32,g}}_{{tx}}=Z^{{f32,g}}_{{tx}}+E^{{f32,g}}_{{tx,a}};];"
+        f"{loops}[W^{{f32,g}}_{{tx,a}}={norm};];"
+    ).signed
+
+
+@pytest.mark.parametrize(
+    "norm",
+    ["E^{f32,g}_{tx,a}/Z^{f32,g}_{tx}", "D^{f32,g}_{tx,a}-log(Z^{f32,g}_{tx})"],
+)
+def test_stored_exponentials_on_hard_rows(norm: str) -> None:
+    steps = _steps(_stored(norm))
+    assert [step.site.text("form") for step in steps] == ["history", "rolling"]
+    for step in steps:
+        _assert_same(step, _hard_rows(6, "f32"))
 
 
 @pytest.mark.parametrize("name", ["online_softmax", "cache_read_write"])

@@ -1,14 +1,14 @@
 """normal_loop_max_to_prefix_max: keep the running maximum of every step of a row."""
 
+from collections.abc import Iterable
+
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
+from steptp_dagster.strategies.base import Site
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
 from steptp_dagster.strategies.facts import Explanation
-from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.misses import Miss
-from steptp_dagster.strategies.prefix_rewrite import prefix_maximum
-from steptp_dagster.strategies.prefix_rows import Maximum, find_maxima
+from steptp_dagster.strategies.prefix_rows import find_maxima
 from steptp_dagster.strategies.rewrite import new_tensor_names
 from steptp_dagster.strategies.row_evidence import (
     dtype_fact,
@@ -24,9 +24,12 @@ from steptp_dagster.strategies.row_evidence import (
     value_fact,
     writers_fact,
 )
+from steptp_dagster.strategies.softmax_rewrite import prefix_maximum
+from steptp_dagster.strategies.softmax_rows import Maximum
+from steptp_dagster.strategies.streaming_strategy import StreamingStrategy
 
 
-class NormalLoopMaxToPrefixMax(Strategy):
+class NormalLoopMaxToPrefixMax(StreamingStrategy[Maximum]):
     """Turn the maximum of a row into an array of running maxima and a copy of its last element.
 
     ``M=max(M,S)`` over a serial loop ``c`` becomes ``N_{c}=max(N_{c-1},S)``, where the first step
@@ -63,29 +66,21 @@ class NormalLoopMaxToPrefixMax(Strategy):
         "read-too-early",
     )
 
-    def survey(self, program: SignedProgram) -> Survey:
-        """Every maximum over rows, in text order."""
-        sites: list[Site] = []
-        refusals: list[Refusal] = []
-        for found in find_maxima(program):
-            if isinstance(found, Miss):
-                refusals.append(Refusal(self.name, found.path, found.reason, found.message))
-                continue
-            site = Site.of(self.name, found.max_path)
-            broken = fault(self.apply(program, site))
-            if broken is None:
-                sites.append(site)
-            else:
-                refusals.append(Refusal(self.name, found.max_path, *broken))
-        return Survey(tuple(sites), tuple(refusals))
+    def candidates(self, program: SignedProgram) -> Iterable[Maximum | Miss]:
+        """Every maximum over rows."""
+        return find_maxima(program)
 
-    def apply(self, program: SignedProgram, site: Site) -> SignedProgram:
+    def sites_of(self, found: Maximum) -> tuple[Site, ...]:
+        """One site, at the maximum."""
+        return (Site.of(self.name, found.max_path),)
+
+    def rewritten(self, program: SignedProgram, found: Maximum, site: Site) -> SignedProgram:
         """Write the recurrence in the place of the maximum, and the copy behind its loop."""
-        return SignedProgram(prefix_maximum(program, _rows(program, site)), program.signature)
+        return SignedProgram(prefix_maximum(program, found), program.signature)
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """Show that the maximum is one over whole rows in order, and who reads it."""
-        rows = _rows(before, site)
+        rows = self.found_at(before, site)
         path, m, loop = rows.max_path, rows.maximum.name, rows.reduction.name
         names = new_tensor_names(before, 1)
         extent = extent_fact(before, path, loop)
@@ -112,10 +107,3 @@ class NormalLoopMaxToPrefixMax(Strategy):
             ),
             effect=effects(before, after),
         )
-
-
-def _rows(program: SignedProgram, site: Site) -> Maximum:
-    for found in find_maxima(program):
-        if isinstance(found, Maximum) and found.max_path == site.path:
-            return found
-    raise ValueError(f"no such site in this program: {site.describe()}")

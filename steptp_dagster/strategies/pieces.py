@@ -1,0 +1,105 @@
+"""What stands between a maximum or a sum and the equations that use it: copies, ``S-M``, ``exp``.
+
+A hand-written softmax stores ``S-M`` or ``exp(S-M)`` before it sums up; ``unfolded`` reads such
+an equation as if everything were written out in it.
+"""
+
+from collections.abc import Collection, Mapping
+
+from steptp_dagster.leir.accesses import Statement
+from steptp_dagster.leir.analysis import Analysis
+from steptp_dagster.leir.ast import Access, Binary, Call, Expr
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.walk import Located, accesses_in, children, substitute, with_children
+from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
+
+#: Tensors with the plain assignment that defines each.
+Pieces = Mapping[str, Statement]
+
+
+def pieces(program: SignedProgram, names: Collection[str]) -> Pieces:
+    """Tensors that copies, differences and exponentials of the named tensors define.
+
+    Each is written by one assignment without a guard, directly or through other pieces.
+    """
+    analysis = Analysis.of(program)
+    found: dict[str, Statement] = {}
+    known = set(names)
+    for statement in analysis.accesses.statements:
+        equation = statement.equation
+        target = equation.target.name
+        if target in known or equation.guard is not None:
+            continue
+        if not _is_piece(equation.value) or len(analysis.accesses.writes[target]) != 1:
+            continue
+        if analysis.updates[statement.path].kind != "assignment":
+            continue
+        if any(access.name in known for access in accesses_in(equation.value)):
+            found[target] = statement
+            known.add(target)
+    return found
+
+
+def _is_piece(value: Expr) -> bool:
+    match value:
+        case Access() | Binary("-") | Call("exp"):
+            return True
+    return False
+
+
+def unfolded(
+    program: SignedProgram, reader: Statement, expr: Expr, known: Pieces, seen: list[str]
+) -> Expr:
+    """The expression with pieces replaced by their definitions, in the reader's indices.
+
+    What cannot be replaced, since operands may have changed or subscripts cannot be solved, stays.
+    The names of those that were replaced are added to ``seen``.
+    """
+    if isinstance(expr, Access):
+        if expr.name not in known:
+            return expr
+        new = substituted(program, known[expr.name], reader, expr)
+        if new is None or new == expr:
+            return expr
+        seen.append(expr.name)
+        return unfolded(program, reader, new, known, seen)
+    if not any(access.name in known for access in accesses_in(expr)):
+        return expr
+    below = tuple(unfolded(program, reader, child, known, seen) for child in children(expr))
+    return with_children(expr, below)
+
+
+def expanded(program: SignedProgram, reader: Statement, expr: Expr, seen: list[str]) -> Expr:
+    """The expression with the accesses that it consists of replaced by their definitions."""
+    writes = Analysis.of(program).accesses.writes
+    while isinstance(expr, Access):
+        made = [use.statement for use in writes.get(expr.name, [])]
+        if len(made) != 1:
+            return expr
+        new = substituted(program, made[0], reader, expr)
+        if new is None or new == expr:
+            return expr
+        seen.append(expr.name)
+        expr = new
+    return expr
+
+
+def substituted(
+    program: SignedProgram, made: Statement, reader: Statement, access: Access
+) -> Expr | None:
+    """The definition by the assignment ``made`` of what the reader reads, or None."""
+    if Analysis.of(program).updates[made.path].kind != "assignment":
+        return None
+    if made.equation.guard is not None or made is reader:
+        return None
+    producer, consumer = _located(made), _located(reader)
+    solved = definition(program.program, producer, consumer, access)
+    if isinstance(solved, Problem):
+        return None
+    if operand_problem(program, producer, consumer, solved) is not None:
+        return None
+    return substitute(made.equation.value, solved)
+
+
+def _located(statement: Statement) -> Located:
+    return Located(statement.path, tuple(ref.loop for ref in statement.chain), statement.equation)
