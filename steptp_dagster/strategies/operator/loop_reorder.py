@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from steptp_dagster.leir.ast import Loop
+from steptp_dagster.leir.ast import THREAD_AXES, Loop
 from steptp_dagster.leir.dependence import can_interchange
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Path, all_nests
+from steptp_dagster.leir.walk import Path, all_nests, loops_around
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
@@ -31,10 +31,10 @@ class LoopReorder(Strategy):
     Dependences decide: no pair of instances that touch one element may come to run the other way
     round, except operands of an accumulation.
 
-    Bound loops stay outside: a serial loop never comes to stand around a bound one, which would
-    make another kernel launch of each of its iterations. A bound loop may move out, unless
-    something private to a thread or block then lives across the iterations of the loop that moves
-    in. Exchanging two bound loops, or a loop that runs once, would change nothing but the text.
+    A serial loop never comes to stand around all bound loops, which would make another kernel
+    launch of each of its iterations; inside a block loop it may stand around thread loops, as the
+    loop over the tiles of a reduction does. A bound loop may move out, unless something private to
+    a thread or block then lives across the iterations of the loop that moves in. Exchanging two bound loops, or a loop that runs once, would change nothing but the text.
 
         === example
         --- before
@@ -52,7 +52,7 @@ class LoopReorder(Strategy):
 
     name = "loop_reorder"
     level = "operator"
-    version = "1"
+    version = "2"
     summary = "Exchanges two loops of a nest."
     preconditions = (
         "order-immaterial",
@@ -187,20 +187,28 @@ def _structural(
         return "order-immaterial", f"one of {names} runs once, so their order means nothing"
     if bound[0] and bound[-1]:
         return "order-immaterial", f"{names} are both bound, so the hardware orders them"
-    if any(bound[:-1]) and not bound[-1]:
+    inside = _inside_a_kernel(program, path, band, i, j)
+    if any(bound[:-1]) and not bound[-1] and not inside:
         return (
             "launches-multiplied",
             f"loop {second.index} would stand around a bound loop and launch it again and again",
         )
     if second.kind == "V" or first.kind == "V":
         return "vector-not-innermost", f"one of {names} is vectorised and would not stay innermost"
-    if any(bound) and (private := private_tensors(program, path)):
+    if any(bound) and not inside and (private := private_tensors(program, path)):
         return (
             "private-state",
             f"{private[0]} is private to a thread or block of each launch, and exchanging {names}"
             " changes what a launch is",
         )
     return None
+
+
+def _inside_a_kernel(program: SignedProgram, path: Path, band: Band, i: int, j: int) -> bool:
+    """Whether the launches stay: the bound loops that move are threads', with one outside them."""
+    outside = (*loops_around(program.program, path), *band.loops[:i])
+    moving = [loop.axis for loop in band.loops[i : j + 1] if loop.axis is not None]
+    return all(axis in THREAD_AXES for axis in moving) and any(loop.axis for loop in outside)
 
 
 def _verdict(flat: SignedProgram, path: Path, first: Loop, second: Loop) -> tuple[str, str] | None:
