@@ -54,7 +54,6 @@ from steptp_dagster.lowering.tir import (
 )
 from steptp_dagster.lowering.unlowerable import Unlowerable
 
-ARCHITECTURES: Final = ("sm_80", "sm_90")
 _DEVICE_LAUNCH: Final = 2
 _THREAD_INDEX: Final = 1
 #: A loop around an equation that the host would otherwise have to run itself.
@@ -271,7 +270,7 @@ def _pointer(buffer: Buffer) -> TirType:
 
 def _text(functions: Mapping[str, PrimFunc]) -> str:
     """CUDA text of device functions behind our own prologue."""
-    target = tvm.target.Target({"kind": "cuda", "arch": ARCHITECTURES[0]})
+    target = tvm.target.Target({"kind": "cuda", "arch": "sm_80"})
     host = tvm.target.Target("llvm")
     module = tirx.transform.BindTarget(target.with_host(host))(tvm.IRModule(dict(functions)))
     text = str(codegen_build(module, target).inspect_source())
