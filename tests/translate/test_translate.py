@@ -257,13 +257,13 @@ def test_unused_unknown_operator_costs_nothing() -> None:
 
 
 def test_unsupported_forms_are_refused_by_argument() -> None:
-    class Positions(nn.Module):
+    class Smoothed(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return nn.functional.max_pool2d(x, 2, return_indices=True)[1]
+            return nn.functional.interpolate(x, size=(2, 2), mode="bilinear", antialias=True)
 
-    refusal = refused(Positions(), torch.ones(1, 1, 4, 4))
-    assert refusal.operator == "aten.max_pool2d_with_indices.default"
-    assert "result 1" in refusal.message
+    refusal = refused(Smoothed(), torch.ones(1, 1, 4, 4))
+    assert refusal.operator == "aten._upsample_bilinear2d_aa.vec"
+    assert refusal.argument == "antialias"
 
     class Masked(nn.Module):
         def forward(self, x: Tensor, i: Tensor) -> Tensor:
