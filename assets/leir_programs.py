@@ -9,6 +9,7 @@ from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, 
 from assets.source_programs import source_programs
 from resources.build import Build
 from resources.store import ParquetStore
+from steptp_dagster.dataset.incremental import Report
 from steptp_dagster.dataset.schemas import LEIR_PROGRAMS, TRANSLATIONS
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
@@ -30,14 +31,22 @@ def leir_programs(
 ) -> dg.MaterializeResult:
     """Sources translated, checked, compared with PyTorch in float64, and screened."""
     from steptp_dagster.dataset.stages.leir import update_leir
+    from steptp_dagster.dataset.stages.user_leir import update_user_leir
 
-    origin, progress = build.origin(context, "leir"), build.progress(context)
+    profile, progress = build.profile, build.progress(context)
+    origin, users = build.origin(context, "leir"), build.origin(context, "user_leir")
     with build.workers() as workers:
+
+        def update(program: str) -> Report:
+            if file := profile.user_file(program):
+                return update_user_leir(store.files, file, profile, workers, users, progress)
+            return update_leir(store.files, program, workers, origin, progress)
+
         return by_program(
             context,
             store.files,
             LEIR_PROGRAMS,
-            lambda p: update_leir(store.files, p, workers, origin, progress),
+            update,
             lambda programs: translated(store.files, programs),
         )
 

@@ -1,11 +1,17 @@
 """Source programs."""
 
-import dagster as dg
+from collections.abc import Sequence
 
-from assets.common import ONE_RUN, PROGRAMS, by_program, schema_spec, shown
+import dagster as dg
+import polars as pl
+
+from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, shown, tally
 from resources.build import Build
 from resources.store import ParquetStore
-from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS
+from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, USER_PROGRAMS
+from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
 
 
@@ -22,13 +28,33 @@ from steptp_dagster.dataset.versions import code_version
 def source_programs(
     context: dg.AssetExecutionContext, store: ParquetStore, build: Build
 ) -> dg.MaterializeResult:
-    """Workloads of the profile at their shape samples, in every dtype."""
+    """Workloads of the profile and users' programs at their shape samples, in every dtype."""
     from steptp_dagster.dataset.stages.sources import update_sources
+    from steptp_dagster.dataset.stages.user_sources import update_user_sources
 
-    origin, progress = build.origin(context, "sources"), build.progress(context)
+    profile, progress = build.profile, build.progress(context)
+    origin = build.origin(context, "sources")
+    users = build.origin(context, "user_sources")
+
+    def update(program: str) -> Report:
+        if file := profile.user_file(program):
+            return update_user_sources(store.files, file, profile, users, progress)
+        return update_sources(store.files, program, profile, origin, progress)
+
     return by_program(
-        context,
-        store.files,
-        SOURCE_PROGRAMS,
-        lambda p: update_sources(store.files, p, build.profile, origin, progress),
+        context, store.files, SOURCE_PROGRAMS, update, lambda ps: brought(store.files, ps)
     )
+
+
+def brought(store: Store, programs: Sequence[str]) -> Metadata:
+    """Which programs users' files gave, and what is wrong with the others."""
+    rows = store.read_all(USER_PROGRAMS, programs)
+    if rows.is_empty():
+        return {}
+    broken = rows.filter(pl.col("reason").is_not_null())
+    return {
+        "programs of users": rows.height - broken.height,
+        "broken programs of users": broken.height,
+        "what is wrong with them": dg.MetadataValue.md(markdown(broken.select("file", "message"))),
+        "forms": tally(rows.drop_nulls("form"), "form"),
+    }

@@ -5,6 +5,8 @@ from pathlib import Path
 
 DATA_VARIABLE = "STEPTP_DATA"
 HOME_VARIABLE = "DAGSTER_HOME"
+#: Folder of users' programs, in place of that of the profile.
+USERS_VARIABLE = "STEPTP_USER_PROGRAMS"
 #: Written into a Dagster home that has no settings: no telemetry, no welcome dialog.
 SETTINGS = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 

@@ -11,24 +11,42 @@ import click
 
 from steptp_dagster import paths
 from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say
+from steptp_dagster.cli.users import chosen, users_option
 
 if TYPE_CHECKING:
     import dagster as dg
 
 #: Exit code of a build that Ctrl-C ended, as shells have it.
 STOPPED: Final = 130
+#: One line for each program of users that is broken, or not translated in any precision.
+USER_PROBLEMS: Final = """
+select message from (
+    select file, program, message from user_programs where reason is not null
+    union all
+    select file, program, program || ' is not translated: ' || min(t.message)
+    from user_programs join source_programs using (program) join translations t using (source_id)
+    where t.refusal <> 'same-as-composed' or t.refusal is null
+    group by file, program having count(*) = count(t.refusal)
+) order by file, program
+"""
 
 
 @click.command()
 @click.option("--profile", default="default", show_default=True, help="Name, or path of a .yaml.")
 @click.option("--data", type=click.Path(path_type=Path), help="Data folder (default: data/).")
 @click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes; 0: every core.")
+@users_option
 @json_option
-def build(profile: str, data: Path | None, workers: int, as_json: bool) -> None:
-    """Build the data set; what is there and still valid is kept."""
+def build(profile: str, data: Path | None, workers: int, users: Path | None, as_json: bool) -> None:
+    """Build the data set; what is there and still valid is kept.
+
+    Programs of users that are broken or have no translation are named at the end; they do not make
+    the build fail.
+    """
     from steptp_dagster.dataset.config import ProfileError, load
     from steptp_dagster.strategies.registry import faults
 
+    chosen(users)
     try:
         programs = load(profile).program_names
     except ProfileError as error:
@@ -48,6 +66,8 @@ def build(profile: str, data: Path | None, workers: int, as_json: bool) -> None:
     if not result.success:
         raise Failure(_why(result), REJECTED)
     summary = summarise(paths.data(), time.monotonic() - start, result.run_id)
+    for problem in summary["user_problems"]:
+        say(f"steptp: {problem}")
     emit(summary, lambda: words(summary), as_json=as_json)
 
 
@@ -127,6 +147,7 @@ def summarise(data: Path, seconds: float, run_id: str) -> dict[str, Any]:
             "select stage, count(*) from lineage where run_id = ? group by stage order by stage",
             [run_id],
         ).fetchall()
+        problems = connection.execute(USER_PROBLEMS).fetchall()
     return {
         "seconds": round(seconds, 1),
         "run_id": run_id,
@@ -134,6 +155,7 @@ def summarise(data: Path, seconds: float, run_id: str) -> dict[str, Any]:
         "rows": rows,
         "verdicts": dict(verdicts),
         "splits": dict(splits),
+        "user_problems": [problem for (problem,) in problems],
         "warehouse": str(file),
         "export": str(data / "export"),
     }

@@ -8,15 +8,25 @@ from typing import Any
 import click
 
 from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, table
+from steptp_dagster.cli.users import chosen, files_of, listed, translated, users_option
 from steptp_dagster.leir.fileform import write
+from steptp_dagster.users.isolation import Limits
 
 
 @click.command()
+@click.option("--profile", help="List the users' programs of this profile too.")
+@users_option
 @json_option
-def sources(as_json: bool) -> None:
-    """List the source programs of the workload library."""
+def sources(profile: str | None, users: Path | None, as_json: bool) -> None:
+    """List the source programs of the workload library, and those of users.
+
+    Users' files are executed, in processes of their own. Exit code: 0, or 1 where one of them
+    gives no program (the others are listed all the same).
+    """
     from steptp_dagster.sources.registry import SOURCES
 
+    chosen(users)
+    own, broken = listed(files_of(profile))
     rows: list[dict[str, Any]] = [
         {
             "program": source.program,
@@ -28,9 +38,11 @@ def sources(as_json: bool) -> None:
             "code_hash": source.code_hash,
         }
         for source in SOURCES.values()
-    ]
+    ] + own
     columns = ("program", "workload_level", "family", "origin")
     emit(rows, lambda: table(rows, columns), as_json=as_json)
+    if broken:
+        raise Failure("\n".join(broken), REJECTED)
 
 
 @click.command(name="strategies")
@@ -61,30 +73,50 @@ def strategies(as_json: bool) -> None:
 
 @click.command()
 @click.argument("program")
-@click.option("--dtype", default="f32", show_default=True, help="Precision of a library program.")
+@click.option("--program", "name", help="Which program of a file that has several.")
+@click.option("--dtype", help="Precision (default: f32; of a file: as it is given).")
 @click.option("--seed", default=0, show_default=True, help="Chooses a library program's shape.")
 @click.option("--naive", is_flag=True, help="A nest for every view, instead of composing them.")
+@click.option("--timeout", default=60.0, show_default=True, help="Most seconds that a file gets.")
+@click.option("--memory", default=4096, show_default=True, help="Most MiB that a file gets.")
 @json_option
-def translate(program: str, dtype: str, seed: int, naive: bool, as_json: bool) -> None:
+def translate(
+    program: str,
+    name: str | None,
+    dtype: str | None,
+    seed: int,
+    naive: bool,
+    timeout: float,
+    memory: int,
+    as_json: bool,
+) -> None:
     """Translate PROGRAM to LEIR: a Python file, or a name that `steptp sources` lists.
 
     A file defines `program()`, which returns (module, inputs), or a class `Model` with
-    `get_inputs()` and, where it takes arguments, `get_init_inputs()`. It is executed.
+    `get_inputs()` and, where it takes arguments, `get_init_inputs()`, or several programs
+    (docs/your-programs.md). It is executed, in a process of its own.
 
     Exit code: 0 translated, 1 refused (operator, source line and reason are printed), 2 the file
     cannot be read or gives no program.
     """
-    from steptp_dagster.translate.translate import TranslationRefusal
-    from steptp_dagster.translate.translate import translate as translated
-
     if program.endswith(".py") or "/" in program or Path(program).is_file():
-        module, inputs, ranges = _user(Path(program))
+        limits = Limits(timeout, memory)
+        data = translated(Path(program), name, dtype or "", limits, naive=naive)
     else:
-        module, inputs, ranges = _library(program, dtype, seed)
-    result = translated(module, inputs, source=program, ranges=ranges, naive=naive)
+        data = _library(program, dtype or "f32", seed, naive=naive)
+    emit(data, str(data["leir"]).rstrip("\n"), as_json=as_json)
+
+
+def _library(program: str, dtype: str, seed: int, *, naive: bool) -> dict[str, Any]:
+    """What ``steptp translate`` tells about a program of the library. Fails in words."""
+    from steptp_dagster.translate.translate import TranslationRefusal
+    from steptp_dagster.translate.translate import translate as to_leir
+
+    module, inputs, ranges = _sample(program, dtype, seed)
+    result = to_leir(module, inputs, source=program, ranges=ranges, naive=naive)
     if isinstance(result, TranslationRefusal):
         raise Failure(f"{program} is not translated: {result}", REJECTED)
-    data = {
+    return {
         "program": program,
         "leir": write(result.signed),
         "names": dict(result.names),
@@ -93,19 +125,9 @@ def translate(program: str, dtype: str, seed: int, naive: bool, as_json: bool) -
             for o in result.origins
         ],
     }
-    emit(data, write(result.signed).rstrip("\n"), as_json=as_json)
 
 
-def _user(path: Path) -> tuple[Any, Any, Any]:
-    from steptp_dagster.sources.user import UserRefusal, load
-
-    loaded = load(path)
-    if isinstance(loaded, UserRefusal):
-        raise Failure(str(loaded))
-    return loaded.module, loaded.inputs, {}
-
-
-def _library(name: str, dtype: str, seed: int) -> tuple[Any, Any, Any]:
+def _sample(name: str, dtype: str, seed: int) -> tuple[Any, Any, Any]:
     from steptp_dagster.sources.base import SourceError
     from steptp_dagster.sources.registry import SOURCES
 

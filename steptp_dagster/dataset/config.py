@@ -1,11 +1,13 @@
 """Profiles: everything a build depends on apart from code, as typed, checked, frozen values.
 
 A profile is a YAML file; ``default`` and ``tiny`` come with the library (``profiles/``), others
-are named by path.
+are named by path. The environment variable ``STEPTP_USER_PROGRAMS`` names a folder of users'
+programs (relative to the current one) in place of that of the profile.
 """
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,6 +15,8 @@ import yaml
 
 from steptp_dagster.dataset.ids import Json, digest
 from steptp_dagster.dataset.mapping import BadMapping, build
+from steptp_dagster.paths import USERS_VARIABLE
+from steptp_dagster.users.files import UserFile, file_of, files_in
 
 FOLDER = Path(__file__).resolve().parent / "profiles"
 
@@ -65,6 +69,37 @@ class ProgramPlan:
         _positive(samples=self.samples)
         if self.forms is not None:
             _distinct("forms", self.forms)
+
+
+@dataclass(frozen=True, slots=True)
+class UserPlan:
+    """Programs of users: the folder of their files, samples of each program, limits of one run.
+
+    In a profile ``folder`` is relative to the profile's file, in one that was loaded it is
+    absolute. Without ``files`` all program files of the folder count (``users.files``); without
+    ``dtypes`` those of the profile. ``timeout_s`` and ``memory_mb`` bound whatever executes a file.
+    """
+
+    folder: str
+    samples: int = 1
+    dtypes: tuple[Dtype, ...] | None = None
+    files: tuple[str, ...] | None = None
+    timeout_s: float = 60.0
+    memory_mb: int = 4096
+
+    def __post_init__(self) -> None:
+        """Refuse nothing to do, and files that are not in the folder."""
+        _positive(samples=self.samples, timeout_s=self.timeout_s, memory_mb=self.memory_mb)
+        if self.dtypes is not None:
+            _distinct("dtypes", self.dtypes)
+        for name in self.files or ():
+            if Path(name).name != name or not name.endswith(".py"):
+                raise ValueError(f"files must be names of .py files in the folder, not {name!r}")
+
+    @property
+    def found(self) -> tuple[UserFile, ...]:
+        """The files, of a plan that was loaded."""
+        return tuple(file_of(Path(self.folder) / name) for name in self.files or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +204,14 @@ class Profile:
     balance: BalancePlan = field(default_factory=BalancePlan)
     splits: SplitPlan = field(default_factory=SplitPlan)
     forms: tuple[Form, ...] = ("composed",)
+    user_programs: UserPlan | None = None
 
     def __post_init__(self) -> None:
         """Refuse empty and doubled lists."""
         _seed(self.seed)
-        _distinct("programs", self.program_names)
+        # A folder that was not looked into yet may have files.
+        if self.program_names or self.user_programs is None:
+            _distinct("programs", self.program_names)
         _distinct("dtypes", self.dtypes)
         _distinct("forms", self.forms)
         if self.strategies is not None:
@@ -181,8 +219,14 @@ class Profile:
 
     @property
     def program_names(self) -> tuple[str, ...]:
-        """Names of the programs, in the profile's order."""
-        return tuple(p.name for p in self.programs)
+        """Names of the programs, in the profile's order; then the partitions of users' files."""
+        users = () if self.user_programs is None else self.user_programs.found
+        return (*(p.name for p in self.programs), *(file.partition for file in users))
+
+    def user_file(self, program: str) -> UserFile | None:
+        """The user's file whose partition it is, or None."""
+        users = () if self.user_programs is None else self.user_programs.found
+        return next((file for file in users if file.partition == program), None)
 
     def plan(self, program: str) -> ProgramPlan:
         """The plan of one program. Raises KeyError for one that the profile lacks."""
@@ -191,6 +235,14 @@ class Profile:
     def forms_of(self, program: str) -> tuple[Form, ...]:
         """The forms in which a program is translated. Raises KeyError as ``plan``."""
         return self.plan(program).forms or self.forms
+
+    def settings(self) -> dict[str, Json]:
+        """All settings as plain values, without where on this machine users' files lie."""
+        told: dict[str, Json] = asdict(self)
+        if self.user_programs is not None:
+            folder = Path(self.user_programs.folder).name
+            told["user_programs"] = asdict(replace(self.user_programs, folder=folder))
+        return told
 
 
 def load(name_or_path: str) -> Profile:
@@ -203,7 +255,7 @@ def load(name_or_path: str) -> Profile:
             raise ProfileError(f"no profile {name_or_path!r}; there are {known}, or give a .yaml")
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return build(Profile, data)
+        return _with_files(build(Profile, data), path)
     except UnicodeDecodeError as error:
         raise ProfileError(f"{path.name}: not UTF-8 text: {error.reason}") from error
     except OSError as error:
@@ -211,6 +263,28 @@ def load(name_or_path: str) -> Profile:
     except yaml.YAMLError as error:
         raise ProfileError(f"{path.name}: not YAML: {' '.join(str(error).split())}") from error
     except BadMapping as error:
+        raise ProfileError(f"{path.name}: {error}") from error
+
+
+def _with_files(profile: Profile, path: Path) -> Profile:
+    """The profile with the files that its folder of users' programs has now."""
+    plan, base = profile.user_programs, path.parent
+    if named := os.environ.get(USERS_VARIABLE):
+        plan, base = replace(plan or UserPlan(named), folder=named, files=None), Path.cwd()
+    if plan is None:
+        return profile
+    folder = (base / Path(plan.folder).expanduser()).resolve()
+    try:
+        files = plan.files if plan.files is not None else [f.name for f in files_in(folder)]
+    except OSError as error:
+        message = f"user_programs: the folder {folder}: {error.strerror}"
+        raise ProfileError(f"{path.name}: {message}; make it, or correct its path") from error
+    found = replace(plan, folder=str(folder), files=tuple(files))
+    if not found.files and not profile.programs:
+        raise ProfileError(f"{path.name}: no programs, and no program file in {folder}")
+    try:
+        return replace(profile, user_programs=found)
+    except ValueError as error:
         raise ProfileError(f"{path.name}: {error}") from error
 
 

@@ -69,6 +69,20 @@ SOURCE_PROGRAMS = _table(
         "unit": _id(_UNIT),
     },
 )
+USER_PROGRAMS = _table(
+    "user_programs",
+    "One row per program in users' files, and per file that gives none, with the reason.",
+    {
+        "file": _text("name of the file in its folder"),
+        "program": _text("name in the data set; of a file without programs, its partition"),
+        "form": _text("how the file gives it; null: it gives none", nullable=True),
+        "code_hash": _text("digest of the file; null: it cannot be read", nullable=True),
+        "samples": _count("rows of source_programs"),
+        "reason": _text("named reason why it has no samples", nullable=True),
+        "message": _text("the reason in words: where, what, what to do", nullable=True),
+        "unit": _id(_UNIT),
+    },
+)
 TRANSLATIONS = _table(
     "translations",
     "One row per source program: the LEIR it became, or why it did not.",
@@ -269,6 +283,7 @@ STABLE: dict[str, pa.DataFrameSchema] = {
     t.name: t
     for t in (
         SOURCE_PROGRAMS,
+        USER_PROGRAMS,
         TRANSLATIONS,
         LEIR_PROGRAMS,
         SURVEYS,

@@ -20,6 +20,16 @@ ROOT = Path(__file__).resolve().parent.parent
 GROUPS: dict[str, tuple[str, ...]] = {
     "sources": ("sources", "dataset/stages/sources.py"),
     "leir": ("leir", "sources", "translate", "dataset/programs.py", "dataset/stages/leir.py"),
+    "user_sources": ("leir", "translate", "users", "dataset/stages/user_sources.py"),
+    "user_leir": (
+        "leir",
+        "lowering",
+        "translate",
+        "users",
+        "verify",
+        "dataset/programs.py",
+        "dataset/stages/user_leir.py",
+    ),
     "steps": ("leir", "reasoning", "dataset/programs.py", "dataset/stages/steps.py"),
     "verdicts": ("leir", "lowering", "verify", "dataset/stages/verdicts.py"),
     "records": ("dataset", "leir"),
@@ -28,6 +38,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 PACKAGES: dict[str, tuple[str, ...]] = {
     "sources": (),
     "leir": ("torch", "numpy"),
+    "user_sources": ("torch", "numpy"),
+    "user_leir": ("torch", "numpy", "apache-tvm"),
     "steps": (),
     "verdicts": ("apache-tvm", "numpy"),
     "records": ("tiktoken",),

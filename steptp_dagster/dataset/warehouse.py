@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def load(store: Store, profile: Profile, path: Path) -> Loaded:
     before anyone else; where one fails, the old file stays.
     """
     programs = profile.program_names
-    settings = canonical_json(asdict(profile))
+    settings = canonical_json(profile.settings())
     made_from = digest("warehouse", contents_digest(store, programs), settings)
     if _made_from(path) == made_from:
         with connect(path) as connection:

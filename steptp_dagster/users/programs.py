@@ -42,12 +42,17 @@ class UserSample:
 
 @dataclass(frozen=True, slots=True)
 class UserTranslation:
-    """LEIR of a sample. ``fidelity`` is None where it was not executed; ``unexecuted`` says why."""
+    """LEIR of a sample.
+
+    ``fidelity`` (``faithful``: good enough) is None where it was not executed; ``unexecuted`` says
+    why.
+    """
 
     signed: SignedProgram
     names: Mapping[str, str]
     origins: tuple[Mapping[str, Any], ...]
     fidelity: float | None
+    faithful: bool
     unexecuted: str
 
 
@@ -133,6 +138,7 @@ class Workbench:
             reply["names"],
             tuple({**o, "location": _plain(str(o["location"]), file)} for o in reply["origins"]),
             reply["fidelity"],
+            bool(reply["faithful"]),
             str(reply["unexecuted"]),
         )
 

@@ -119,6 +119,7 @@ def translated(request: Request) -> Reply:
             for o in found.origins
         ],
         "fidelity": None,
+        "faithful": False,
         "unexecuted": too_large(found.signed) or ("not allocated" if request["fake"] else ""),
     }
     if reply["unexecuted"]:
@@ -126,12 +127,13 @@ def translated(request: Request) -> Reply:
     try:
         evaluator = evaluator_for(found.signed)
         compared = fidelity(given.module, given.tensors, found, evaluator)
-    except Exception as error:  # noqa: BLE001 - it runs the user's module
-        if out_of_memory(error):
+    except Exception as failed:  # noqa: BLE001 - it runs the user's module
+        if out_of_memory(failed):
             return {**reply, "unexecuted": "comparing it exceeds the memory limit"}
-        message = f"could not be compared with PyTorch: {type(error).__name__}: {error}"[:400]
+        message = f"could not be compared with PyTorch: {type(failed).__name__}: {failed}"[:400]
         return {"refusal": _refusal(TranslationRefusal("comparison", "", message, ""), given)}
-    return {**reply, "fidelity": compared.max_normalised_error}
+    error = compared.max_normalised_error
+    return {**reply, "fidelity": error, "faithful": compared.faithful}
 
 
 def screened(request: Request) -> Reply:

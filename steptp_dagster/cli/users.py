@@ -1,0 +1,142 @@
+"""Users' files on the command line: their programs listed, one of them translated."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from steptp_dagster import paths
+from steptp_dagster.cli.output import REJECTED, Failure, say
+from steptp_dagster.leir.fileform import write
+from steptp_dagster.users.files import UserFile, file_of, files_in, read
+from steptp_dagster.users.isolation import Limits, shared
+from steptp_dagster.users.programs import Untranslated, UserTranslation, Workbench
+from steptp_dagster.users.refusal import UserRefusal
+
+
+def users_option(command: Any) -> Any:  # noqa: ANN401 - a decorator
+    """Add ``--user-programs FOLDER`` (parameter ``users``: a path, or None) to a command."""
+    return click.option(
+        "--user-programs",
+        "users",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder with users' .py files (default: the profile's).",
+    )(command)
+
+
+def chosen(users: Path | None) -> None:
+    """Let ``config.load`` take this folder in place of the profile's."""
+    if users is not None:
+        os.environ[paths.USERS_VARIABLE] = str(users.resolve())
+
+
+def files_of(profile: str | None) -> tuple[UserFile, ...]:
+    """The files of a profile, or of the folder that the environment names. Fails in words."""
+    from steptp_dagster.dataset.config import ProfileError, load
+
+    folder = os.environ.get(paths.USERS_VARIABLE)
+    try:
+        if profile is not None:
+            plan = load(profile).user_programs
+            return plan.found if plan is not None else ()
+        return files_in(Path(folder)) if folder else ()
+    except ProfileError as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{folder}: {error.strerror}") from error
+
+
+def listed(files: tuple[UserFile, ...]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows of ``steptp sources`` for the programs of users, and one line per broken file."""
+    bench = Workbench(shared(), Limits())
+    rows: list[dict[str, Any]] = []
+    broken: list[str] = []
+    for file in files:
+        content = read(file)
+        if isinstance(content, UserRefusal):
+            broken.append(str(content))
+            continue
+        programs = bench.programs(file, content.text)
+        if isinstance(programs, UserRefusal):
+            broken.append(str(programs))
+            continue
+        rows += [
+            {
+                "program": file.program(program.name),
+                "workload_level": 0,
+                "origin": f"user: {file.name}",
+                "family": file.partition,
+                "dtypes": [],
+                "extents": [],
+                "code_hash": content.code_hash,
+            }
+            for program in programs
+        ]
+    return rows, broken
+
+
+def translated(
+    path: Path, program: str | None, dtype: str, limits: Limits, *, naive: bool
+) -> dict[str, Any]:
+    """What ``steptp translate`` tells about a user's file. Fails in words."""
+    file = file_of(path)
+    content = read(file)
+    if isinstance(content, UserRefusal):
+        raise Failure(str(content))
+    bench = Workbench(shared(), limits, echo=True)
+    name = _one(bench, file, content.text, program)
+    found = bench.translation(file, content.text, name, {}, dtype, naive=naive)
+    if isinstance(found, UserRefusal):
+        raise Failure(str(found))
+    if isinstance(found, Untranslated):
+        raise Failure(f"{file.name} is not translated: {found.message}", REJECTED)
+    if found.fidelity is not None and not found.faithful:
+        raise Failure(
+            f"{file.name}: the translation is wrong, please report it: it differs from PyTorch by "
+            f"{found.fidelity:.1e}",
+            REJECTED,
+        )
+    say(_compared(found, lambda: _smaller(bench, file, content.text, name, dtype)))
+    return {
+        "program": file.program(name),
+        "leir": write(found.signed),
+        "names": dict(found.names),
+        "origins": [dict(origin) for origin in found.origins],
+        "fidelity": found.fidelity,
+        "unexecuted": found.unexecuted or None,
+    }
+
+
+def _one(bench: Workbench, file: UserFile, text: str, wanted: str | None) -> str:
+    """The name of the wanted program in the file, or of the only one."""
+    programs = bench.programs(file, text)
+    if isinstance(programs, UserRefusal):
+        raise Failure(str(programs))
+    names = [program.name for program in programs]
+    if wanted is not None and wanted in names:
+        return wanted
+    if wanted is None and len(names) == 1:
+        return names[0]
+    shown = ", ".join(repr(name) for name in names)
+    problem = f"has no program {wanted!r}" if wanted is not None else "has several programs"
+    raise Failure(f"{file.name} {problem}; choose one with --program: {shown}")
+
+
+def _compared(found: UserTranslation, smaller: Callable[[], str]) -> str:
+    if found.fidelity is not None:
+        return f"compared with PyTorch in float64: difference {found.fidelity:.1e}"
+    return f"not executed: {found.unexecuted}{smaller()}"
+
+
+def _smaller(bench: Workbench, file: UserFile, text: str, name: str, dtype: str) -> str:
+    """How the same file compares with PyTorch where its numbers are smaller, in words."""
+    samples = bench.samples(file, text, name, [dtype or "f32"], 1)
+    for sample in samples if not isinstance(samples, UserRefusal) else ():
+        if sample.shape:
+            found = bench.translation(file, sample.text, name, sample.shape, dtype)
+            if isinstance(found, UserTranslation) and found.fidelity is not None:
+                extents = ", ".join(f"{n}={v}" for n, v in sample.shape.items())
+                return f"; with {extents} it differs from PyTorch by {found.fidelity:.1e}"
+    return ""

@@ -1,0 +1,118 @@
+"""LEIR of users' programs: as ``leir``, but what executes their code runs in isolation."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.ids import digest
+from steptp_dagster.dataset.incremental import Made, Origin, Report, Unit, timed, update
+from steptp_dagster.dataset.parallel import Workers
+from steptp_dagster.dataset.programs import row_of
+from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
+from steptp_dagster.dataset.stages.leir import STAGE
+from steptp_dagster.dataset.stages.user_sources import limits_of, plan_of
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.versions import code_version
+from steptp_dagster.leir.fileform import write
+from steptp_dagster.leir.limits import check_limits
+from steptp_dagster.leir.validity import check
+from steptp_dagster.progress import Progress
+from steptp_dagster.users.files import UserFile
+from steptp_dagster.users.isolation import Limits, shared
+from steptp_dagster.users.programs import Untranslated, Workbench
+from steptp_dagster.users.refusal import UserRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One sample; ``twin`` where the composed form of the sample is a source too."""
+
+    source: Row
+    file: UserFile
+    limits: Limits
+    twin: bool
+
+
+def update_user_leir(
+    store: Store,
+    file: UserFile,
+    profile: Profile,
+    workers: Workers,
+    origin: Origin,
+    progress: Progress[Made],
+) -> Report:
+    """Bring the translations of one file's programs up to date."""
+
+    def compute(missing: Sequence[Unit]) -> Iterator[Made]:
+        made = workers.map(work, missing)
+        return progress(f"LEIR of {file.partition}", len(missing), made)
+
+    limits = limits_of(plan_of(profile))
+    rows = store.read(SOURCE_PROGRAMS, file.partition).to_dicts()
+    composed = {_sample(row) for row in rows if row["form"] == "composed"}
+    wanted = []
+    for row in rows:
+        twin = row["form"] == "naive" and _sample(row) in composed
+        bounds = [limits.timeout_s, limits.memory_mb]
+        key = digest("unit", "leir", code_version("user_leir"), row["source_id"], twin, bounds)
+        wanted.append(Unit(key, Task(row, file, limits, twin)))
+    return update(store, STAGE, file.partition, wanted, compute, origin=origin)
+
+
+def work(unit: Unit) -> Made:
+    """Translate one sample; runs in a worker process, which has an isolation of its own."""
+    return timed(unit, partial(_rows, unit.payload))
+
+
+def _sample(row: Row) -> tuple[Any, ...]:
+    """What the forms of one sample have in common."""
+    return tuple(row[name] for name in ("program", "code_hash", "dtype", "shapes", "seed"))
+
+
+def _rows(task: Task) -> dict[str, list[Row]]:
+    source, told = task.source, json.loads(task.source["params"])
+    bench = Workbench(shared(), task.limits, source["seed"])
+    found = bench.translation(
+        task.file,
+        source["code"],
+        told["name"],
+        json.loads(source["shapes"]),
+        source["dtype"] if told["cast"] else "",
+        naive=source["form"] == "naive",
+        twin=task.twin,
+    )
+    if isinstance(found, UserRefusal):
+        return _refused(source, found.reason, str(found))
+    if isinstance(found, Untranslated):
+        return _refused(source, found.operator, found.message)
+    # The process that translated also ran users' code, so its word is not enough.
+    for violation in check(found.signed):
+        return _refused(source, "result-invalid", f"{violation.kind}: {violation.message}")
+    for violation in check_limits(found.signed):
+        return _refused(source, "result-over-limits", f"{violation.kind}: {violation.message}")
+    if found.fidelity is not None and not found.faithful:
+        message = f"normalised difference {found.fidelity:.1e} from PyTorch"
+        return _refused(source, "unfaithful", message)
+    screens = list(bench.screens(write(found.signed)))
+    if found.fidelity is None and not screens:
+        screens = ["not-executed"]
+    row = row_of(found.signed)
+    translation = {
+        "leir_id": row["leir_id"],
+        "fidelity": found.fidelity,
+        "screens": screens,
+        "message": f"not executed: {found.unexecuted}" if found.fidelity is None else None,
+    }
+    return {"translations": [_translation(source, **translation)], "leir_programs": [row]}
+
+
+def _refused(source: Row, what: str, message: str) -> dict[str, list[Row]]:
+    return {"translations": [_translation(source, refusal=what, message=message)]}
+
+
+def _translation(source: Row, **known: object) -> Row:
+    nothing: Row = dict.fromkeys(("leir_id", "refusal", "message", "fidelity"))
+    return {"source_id": source["source_id"], **nothing, "screens": [], **known}
