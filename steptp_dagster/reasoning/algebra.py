@@ -36,13 +36,12 @@ from steptp_dagster.reasoning.kinds import (
 )
 from steptp_dagster.strategies.algebra.conditions import CLAIMS
 from steptp_dagster.strategies.algebra.conditions import new_parts as find_new_parts
-from steptp_dagster.strategies.algebra.data import data_of
-from steptp_dagster.strategies.algebra.magnitude import HEADROOM, power_of
+from steptp_dagster.strategies.algebra.data import data_of, values_of
+from steptp_dagster.strategies.algebra.magnitude import HEADROOM, sizes_of
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
-from steptp_dagster.strategies.algebra.trees import part
+from steptp_dagster.strategies.algebra.trees import divided_by_factor, part
 from steptp_dagster.strategies.facts import Value
 from steptp_dagster.strategies.registry import strategies
-from steptp_dagster.strategies.values import facts_of
 
 #: Draws of operand values on which two sides of a law are compared, and how many must be usable.
 _DRAWS: Final = 12
@@ -110,7 +109,7 @@ def value_is(signed: SignedProgram, path: Value, text: Value, claim: Value) -> s
     """Why a value has a property (``conditions.CLAIMS``), for all data of the program."""
     equation_at(signed, path)
     test = CLAIMS.get(name_of(claim))
-    found = facts_of(signed).of(_expr(text), path_of(path))
+    found = values_of(signed).of(_expr(text), path_of(path))
     if test is None or not test(found):
         raise DerivationError(f"{text!r} is not known to be {claim!r}")
     return found.why
@@ -119,10 +118,35 @@ def value_is(signed: SignedProgram, path: Value, text: Value, claim: Value) -> s
 def power_bound(signed: SignedProgram, path: Value, text: Value) -> int:
     """A power of two that a magnitude does not exceed, for data within the headroom."""
     equation_at(signed, path)
-    found = power_of(signed, _expr(text), path_of(path))
+    found = sizes_of(signed).power(_expr(text), path_of(path))
     if found is None:
         raise DerivationError(f"no bound is known for {text!r}")
     return found
+
+
+def factor_of(
+    signed: SignedProgram, path: Value, factor: Value, product: Value, rest: Value
+) -> bool:
+    """Whether a product is a factor times the rest."""
+    equation_at(signed, path)
+    found = divided_by_factor(_expr(product), _expr(factor))
+    return found is not None and expr_text(found) == name_of(rest)
+
+
+def at_least(signed: SignedProgram, path: Value, larger: Value, smaller: Value) -> float:
+    """A bound between two values, the first of which is never below the second."""
+    equation_at(signed, path)
+    facts, where = values_of(signed), path_of(path)
+    high, low = facts.of(_expr(larger), where), facts.of(_expr(smaller), where)
+    if not high.lower >= low.upper:
+        raise DerivationError(f"{larger!r} may be smaller than {smaller!r}")
+    return high.lower
+
+
+def is_shift(signed: SignedProgram, path: Value, text: Value) -> bool:
+    """Whether a value is a score minus the maximum of its row."""
+    equation_at(signed, path)
+    return facts_of(signed).is_shift(_expr(text), path_of(path))
 
 
 def headroom(_: SignedProgram, __: SignedProgram, dtype: Value) -> int:
@@ -256,7 +280,10 @@ KINDS: Final[Mapping[str, Derivation]] = {
         stands_for,
         part_dtype,
         value_is,
+        is_shift,
         power_bound,
+        factor_of,
+        at_least,
         takes_infinity,
         sources_of,
         decided_by,

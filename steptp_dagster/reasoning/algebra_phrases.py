@@ -38,6 +38,11 @@ def _reason(value: Value) -> str:
     return text if text.replace(" ", "").replace("-", "").isalpha() else code(text)
 
 
+def _factor(fact: Fact) -> str:
+    _, factor, product, rest = (code(str(a)) for a in fact.arguments)
+    return f"{product} {'is' if fact.value else 'is not'} {factor} times {rest}"
+
+
 def _sources(fact: Fact) -> str:
     if not fact.value:
         return f"{_text(fact)} depends on no input"
@@ -64,8 +69,16 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "stands_for": _stands_for,
     "part_dtype": lambda f: f"{_text(f)} is computed in {codes(f.value)}",
     "value_is": _value_is,
+    "is_shift": lambda f: (
+        f"{_text(f)} is {'a' if f.value else 'no'} score minus the maximum of its row"
+    ),
     "power_bound": lambda f: (
         f"{_text(f)} does not exceed two to the power of {f.value} in magnitude"
+    ),
+    "factor_of": _factor,
+    "at_least": lambda f: (
+        f"{_text(f)} is at least {format(f.value, 'g')}, which {code(str(f.arguments[2]))} does not"
+        " exceed"
     ),
     "headroom": lambda f: (
         f"data computed in {code(str(f.arguments[0]))} is taken to be at most two to the power of"

@@ -68,6 +68,8 @@ stands_for           path, text, letter  whether what a letter of a law stands f
 part_dtype           path, text          the dtype in which a part of a right side is computed
 value_is             path, text, claim   why a value is positive, nonzero, finite, ...
 power_bound          path, text          a power of two that its magnitude does not exceed
+factor_of            path, three texts   whether a factor times the third is the second
+at_least             path, text, text    a bound between two values, the first not below it
 takes_infinity       path, text          whether minus infinity in the data may reach a value
 sources_of           path, text          inputs and parameters that a value depends on
 decided_by           tensor              paths of the equations that decide by values made of it

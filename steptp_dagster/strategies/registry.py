@@ -23,8 +23,14 @@ from steptp_dagster.strategies.graph.tensor_concat_to_fuse_operators import (
 from steptp_dagster.strategies.graph.tensor_split_to_decouple_operators import (
     TensorSplitToDecoupleOperators,
 )
-from steptp_dagster.strategies.math.flashattention_rolling_state import FlashattentionRollingState
+from steptp_dagster.strategies.math.apart import Apart
+from steptp_dagster.strategies.math.cancellation import Cancellation
+from steptp_dagster.strategies.math.collect import Collect
+from steptp_dagster.strategies.math.expand_cancellation import ExpandCancellation
+from steptp_dagster.strategies.math.expand_collect import ExpandCollect
+from steptp_dagster.strategies.math.expand_factorization import ExpandFactorization
 from steptp_dagster.strategies.math.factorization import Factorization
+from steptp_dagster.strategies.math.flashattention_rolling_state import FlashattentionRollingState
 from steptp_dagster.strategies.math.flashattention_wo_tiling import FlashattentionWoTiling
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
 from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
@@ -34,6 +40,7 @@ from steptp_dagster.strategies.math.normal_matmul_to_prefix_matmul_based_on_onli
     NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax,
 )
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
+from steptp_dagster.strategies.math.together import Together
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
 from steptp_dagster.strategies.memory.layout_transformation import LayoutTransformation
 from steptp_dagster.strategies.memory.precompute_indices import PrecomputeIndices
@@ -76,6 +83,13 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     LoopFusion,
     LoopTiling,
     Factorization,
+    ExpandFactorization,
+    ExpandCollect,
+    ExpandCancellation,
+    Collect,
+    Cancellation,
+    Apart,
+    Together,
     NormalLoopMaxToPrefixMax,
     NormalLoopSummationOnExpToPrefixSummationOnExp,
     FlashattentionWoTiling,

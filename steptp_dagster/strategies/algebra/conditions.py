@@ -1,7 +1,7 @@
 """Proving what rules need: each question has a prover, which gives facts or says why not.
 
-A proof holds for all data of the program (``strategies.values``), or, where overflow is the
-question, for all data within the headroom (``magnitude``).
+A proof holds for all data of the program (``strategies.values``) or, where sizes are the question,
+for all data within the headroom (``magnitude``).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,19 +13,20 @@ from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.leir.walk import Path, children, iter_expr
-from steptp_dagster.strategies.algebra.data import data_of
-from steptp_dagster.strategies.algebra.magnitude import HEADROOM, LIMIT, power_of, sized_facts
+from steptp_dagster.strategies.algebra import growth
+from steptp_dagster.strategies.algebra.data import data_of, values_of
+from steptp_dagster.strategies.algebra.magnitude import HEADROOM, sizes_of
 from steptp_dagster.strategies.algebra.rules import Match, Need
-from steptp_dagster.strategies.algebra.trees import is_literal
+from steptp_dagster.strategies.algebra.trees import bases, divided_by_factor, is_literal, signed
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import pair
 from steptp_dagster.strategies.facts import Fact
 from steptp_dagster.strategies.value_facts import ValueFact
-from steptp_dagster.strategies.values import facts_of
 
 #: Facts that show that something holds, or words for why it is not known to.
 Proof = tuple[Fact, ...] | str
-#: Claims about a value, by name (``value_is`` facts).
+#: Claims about a value, by name (``value_is`` facts). A moderate one is a number that stays away
+#: from zero and from the ends of every type; a small one stays near the size of scaled data.
 CLAIMS: Final[Mapping[str, Callable[[ValueFact], bool]]] = {
     "positive": lambda f: f.positive,
     "nonnegative": lambda f: f.nonnegative,
@@ -33,7 +34,14 @@ CLAIMS: Final[Mapping[str, Callable[[ValueFact], bool]]] = {
     "nonpositive": lambda f: f.nonpositive,
     "nonzero": lambda f: f.nonzero,
     "finite": lambda f: f.finite,
+    "moderate": lambda f: (
+        f.finite and f.least_magnitude >= 2.0**-_MODERATE and f.magnitude <= 2.0**_MODERATE
+    ),
+    "small": lambda f: f.finite and f.magnitude <= _SMALL,
+    **growth.CLAIMS,
 }
+_MODERATE: Final = 24
+_SMALL: Final = 64.0
 #: A literal this large or larger can be what data is offset by, and cancel with it.
 _LARGE_LITERAL: Final = 16.0
 
@@ -48,10 +56,14 @@ class Question:
 
     def claim(self, expr: Expr, name: str) -> Fact | None:
         """The fact that a part has a property (``CLAIMS``), or None."""
-        found = facts_of(self.program).of(expr, self.path)
+        found = values_of(self.program).of(expr, self.path)
         if not CLAIMS[name](found):
             return None
         return before_fact("value_is", self.path, expr_text(expr), name, value=found.why)
+
+    def about(self, kind: str, expr: Expr, value: bool | int | tuple[str, ...]) -> Fact:
+        """A fact about one part."""
+        return before_fact(kind, self.path, expr_text(expr), value=value)
 
 
 Prover = Callable[[Question, tuple[Expr, ...]], Proof]
@@ -62,46 +74,87 @@ def proof_of(question: Question, need: Need) -> Proof:
     return PROVERS[need.proof](question, need.parts)
 
 
-def _nonzero(question: Question, parts: tuple[Expr, ...]) -> Proof:
+def _claims(name: str, otherwise: str) -> Prover:
+    """That every part has one of the properties in ``CLAIMS``."""
+
+    def prove(question: Question, parts: tuple[Expr, ...]) -> Proof:
+        facts = []
+        for expr in parts:
+            fact = question.claim(expr, name)
+            if fact is None:
+                return f"{expr_text(expr)} {otherwise}"
+            facts.append(fact)
+        return tuple(facts)
+
+    return prove
+
+
+def _unmasked(question: Question, parts: tuple[Expr, ...]) -> Proof:
+    """No infinity in the data reaches the parts."""
+    data = data_of(question.program)
     facts = []
     for expr in parts:
-        fact = question.claim(expr, "nonzero")
-        if fact is None:
-            return f"{expr_text(expr)} may be zero"
-        facts.append(fact)
+        if data.maskable(expr):
+            return f"minus infinity in the data may reach {expr_text(expr)}"
+        facts.append(question.about("takes_infinity", expr, value=False))
     return tuple(facts)
 
 
 def _finite(question: Question, parts: tuple[Expr, ...]) -> Proof:
-    """Numbers for all data within the headroom, and no infinity of the data reaches them."""
-    data = data_of(question.program)
+    """The parts are numbers: for all data, or for all within the headroom and without masks."""
     facts: list[Fact] = []
     for expr in parts:
         fact = question.claim(expr, "finite")
         if fact is not None:
             facts.append(fact)
             continue
-        power = power_of(question.program, expr, question.path)
+        power = sizes_of(question.program).power(expr, question.path)
         if power is None:
             return f"{expr_text(expr)} may be infinite"
-        if data.maskable(expr):
-            return f"{expr_text(expr)} may be infinite, since data of minus infinity reaches it"
-        facts += (
-            before_fact("takes_infinity", question.path, expr_text(expr), value=False),
-            *_bounded_by(question, expr, power),
-        )
+        found = _unmasked(question, (expr,))
+        if isinstance(found, str):
+            return found
+        facts += (*found, question.about("power_bound", expr, power))
     return tuple(facts)
 
 
-def _one_sign(question: Question, parts: tuple[Expr, ...]) -> Proof:
-    """All parts have one sign: their sum does not cancel, and is no smaller than any of them."""
-    for claim in ("nonnegative", "nonpositive"):
-        facts = [question.claim(expr, claim) for expr in parts]
-        found = tuple(fact for fact in facts if fact is not None)
-        if len(found) == len(facts):
-            return found
+def one_sign(question: Question, parts: tuple[Expr, ...]) -> Proof:
+    """All parts have one sign, so that no digit of their sum cancels and it exceeds each of them.
+
+    Either that sign is known, or all are multiples of one factor by values of one known sign.
+    """
+    found = _known_sign(question, parts)
+    if found is not None:
+        return found
+    for factor in bases(parts[0]):
+        rest = [divided_by_factor(expr, factor) for expr in parts]
+        cofactors = tuple(r for r in rest if r is not None)
+        if len(cofactors) < len(parts) or is_literal(factor):
+            continue
+        found = _known_sign(question, cofactors)
+        if found is not None:
+            shared = tuple(
+                before_fact(
+                    "factor_of",
+                    question.path,
+                    expr_text(factor),
+                    expr_text(p),
+                    expr_text(c),
+                    value=True,
+                )
+                for p, c in zip(parts, cofactors, strict=True)
+            )
+            return (*shared, *found)
     texts = " and ".join(expr_text(expr) for expr in parts)
     return f"{texts} are not known to have one sign, so that digits may cancel"
+
+
+def _known_sign(question: Question, parts: tuple[Expr, ...]) -> tuple[Fact, ...] | None:
+    for claim in ("nonnegative", "nonpositive"):
+        facts = tuple(f for f in (question.claim(expr, claim) for expr in parts) if f is not None)
+        if len(facts) == len(parts):
+            return facts
+    return None
 
 
 def _unrelated(question: Question, parts: tuple[Expr, ...]) -> Proof:
@@ -117,48 +170,60 @@ def _unrelated(question: Question, parts: tuple[Expr, ...]) -> Proof:
         literal = expr.operand if isinstance(expr, Unary) else expr
         if isinstance(literal, Int | Real):
             if literal.value >= _LARGE_LITERAL:
-                return f"{expr_text(expr)} may be an offset of the data that cancels"
-        elif isinstance(expr, Unary) or own & seen:
+                return f"{expr_text(expr)} may be an offset of the data, whose digits cancel"
+        elif isinstance(expr, Unary) or own & seen or not own:
             return f"digits of {expr_text(expr)} may cancel with those of the other terms"
         seen |= own
-        facts.append(
-            before_fact("sources_of", question.path, expr_text(expr), value=tuple(sorted(own)))
-        )
+        facts.append(question.about("sources_of", expr, tuple(sorted(own))))
     return tuple(facts)
 
 
 def _no_cancellation(question: Question, parts: tuple[Expr, ...]) -> Proof:
-    found = _one_sign(question, parts)
+    found = one_sign(question, parts)
     return found if not isinstance(found, str) else _unrelated(question, parts)
 
 
-def _bounded(question: Question, parts: tuple[Expr, ...]) -> Proof:
-    """Finite, nonzero, and of a size that neither overflows nor underflows with others."""
+def _comparable(question: Question, parts: tuple[Expr, ...]) -> Proof:
+    """The parts are no larger than data is, so that a sum with them keeps the other digits."""
+    data = data_of(question.program)
+    known = question.program.signature.by_name
     facts: list[Fact] = []
     for expr in parts:
-        found = facts_of(question.program).of(expr, question.path)
-        small = found.least_magnitude >= 2.0**-_MODERATE and found.magnitude <= 2.0**_MODERATE
-        if not (found.finite and small):
-            sized = sized_facts(question.program).of(expr, question.path)
-            texts = f"{expr_text(expr)} is not known to stay away from zero and infinity"
-            if not (sized.nonzero and sized.magnitude <= 2.0**_MODERATE and small):
-                return texts
-        facts += (
-            before_fact("value_is", question.path, expr_text(expr), "nonzero", value=found.why),
-            before_fact("value_is", question.path, expr_text(expr), "finite", value=found.why),
-        )
+        fact = question.claim(expr, "small")
+        if fact is not None:
+            facts.append(fact)
+        elif isinstance(expr, Access) and expr.name in known and not data.maskable(expr):
+            facts += (
+                before_fact("role_of", expr.name, value=known[expr.name].role),
+                question.about("takes_infinity", expr, value=False),
+            )
+        else:
+            return f"{expr_text(expr)} may be so large that it takes the digits of the other terms"
     return tuple(facts)
 
 
-#: Values between two to minus this power and two to this power are of moderate size.
-_MODERATE: Final = 24
+def _at_least(question: Question, parts: tuple[Expr, ...]) -> Proof:
+    """The first part is never below the second, and that one is not negative."""
+    larger, smaller = parts
+    facts = values_of(question.program)
+    high, low = facts.of(larger, question.path), facts.of(smaller, question.path)
+    if not (low.nonnegative and high.lower >= low.upper and not high.nan):
+        return f"{expr_text(larger)} may be smaller than {expr_text(smaller)}"
+    value = (expr_text(larger), expr_text(smaller))
+    return (before_fact("at_least", question.path, *value, value=high.lower),)
+
 
 PROVERS: Final[dict[str, Prover]] = {
-    "nonzero": _nonzero,
+    "nonzero": _claims("nonzero", "may be zero"),
+    "nonnegative": _claims("nonnegative", "may be negative"),
+    "moderate": _claims("moderate", "is not known to stay away from zero and infinity"),
     "finite": _finite,
-    "one-sign": _one_sign,
+    "unmasked": _unmasked,
+    "one-sign": one_sign,
     "no-cancellation": _no_cancellation,
-    "moderate": _bounded,
+    "comparable": _comparable,
+    "at-least": _at_least,
+    **growth.provers(),
 }
 
 
@@ -206,25 +271,32 @@ def _operations(expr: Expr) -> Iterator[Expr]:
 def in_range(question: Question, node: Typed, match: Match) -> Proof:
     """No new intermediate value leaves the range of its type.
 
-    The value of the node itself is that of before, up to rounding; ``smaller`` ones stay below it.
+    The value of the node itself is that of before, up to rounding. The ``smaller`` ones stay
+    below it where their terms have one sign.
     """
     dtype = node.dtype.name
     found = new_parts(question.equation.value, match.result)
+    sizes = sizes_of(question.program)
     facts: list[Fact] = []
+    signs: Proof | None = None
+    bounded = False
     for expr in found:
-        if expr == match.result or expr in match.smaller:
+        if expr == match.result or expr in match.within:
             continue
-        power = power_of(question.program, expr, question.path)
-        if power is None or power > LIMIT[dtype]:
-            return f"{expr_text(expr)} may leave the range of {dtype}"
-        facts += _bounded_by(question, expr, power)
-    if facts:
+        power = sizes.power(expr, question.path)
+        if power is not None:
+            facts.append(question.about("power_bound", expr, power))
+            bounded = True
+            continue
+        if expr in match.smaller:
+            signs = one_sign(question, match.one_sign) if signs is None else signs
+            if not isinstance(signs, str):
+                facts += signs
+                continue
+        return f"{expr_text(expr)} may leave the range of {dtype}"
+    if bounded:
         facts.append(pair("headroom", dtype, value=HEADROOM[dtype]))
     return tuple(dict.fromkeys(facts))
-
-
-def _bounded_by(question: Question, expr: Expr, power: int) -> tuple[Fact, ...]:
-    return (before_fact("power_bound", question.path, expr_text(expr), value=power),)
 
 
 def decides_nothing(question: Question) -> Proof:
@@ -235,3 +307,8 @@ def decides_nothing(question: Question) -> Proof:
         number = ".".join(str(i + 1) for i in where[0])
         return f"statement {number} takes a decision on values that depend on {tensor}"
     return (before_fact("decided_by", tensor, value=()),)
+
+
+def negated_where(parts: tuple[tuple[Expr, bool], ...]) -> tuple[Expr, ...]:
+    """Terms with their signs: ``-e`` where the flag is set."""
+    return tuple(signed(expr, minus) for expr, minus in parts)

@@ -17,6 +17,7 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Exp
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, children, equations, expressions, iter_expr
+from steptp_dagster.strategies.values import ValueFacts, facts_of
 
 _WHOLE: Final = ("floor", "ceil", "round")
 _KEPT: Final = 32
@@ -31,6 +32,11 @@ def data_of(signed: SignedProgram) -> "Data":
         if len(_kept) > _KEPT:
             _kept.popitem(last=False)
     return found
+
+
+def values_of(signed: SignedProgram) -> ValueFacts:
+    """The value facts of a program, with infinite data where it has a use for masks."""
+    return facts_of(signed, inputs="masked" if data_of(signed).masked else "finite")
 
 
 class Data:

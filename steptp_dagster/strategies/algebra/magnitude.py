@@ -1,8 +1,12 @@
 """How large values can get, where data keeps some distance from the ends of its type.
 
-``value facts`` hold for all numbers of a type, so that a sum of two f32 inputs may overflow.
-Nobody computes with such data. Here inputs and parameters without a declared range are taken to be
-at most two to the power of ``HEADROOM``; everything after that is proved.
+Value facts hold for all numbers of a type, so that a sum of two f32 inputs may overflow. Nobody
+computes with such data, and what is infinite already is no concern of a step. So here
+
+* inputs and parameters without a declared range are at most two to the power of ``HEADROOM``;
+* what is read from memory is a number of its type;
+
+and everything after that is proved.
 """
 
 from collections import OrderedDict
@@ -10,45 +14,59 @@ from dataclasses import replace
 from math import frexp, inf
 from typing import Final
 
-from steptp_dagster.leir.ast import Expr
+from steptp_dagster.leir.accesses import Statement
+from steptp_dagster.leir.ast import Access, Expr
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
 from steptp_dagster.leir.walk import Path
-from steptp_dagster.strategies.values import ValueFacts, facts_of
+from steptp_dagster.strategies.intervals import LARGEST
+from steptp_dagster.strategies.value_facts import ValueFact
+from steptp_dagster.strategies.values import ValueFacts
 
 #: Largest magnitude of data, as a power of two, by the type that it is computed in. Products of
 #: two such values may overflow, sums of many do not.
 HEADROOM: Final = {"f32": 80, "f64": 560}
-#: Numbers below two to this power are in range, by type.
-LIMIT: Final = {"f32": 127, "f64": 1023}
 _KEPT: Final = 32
-_kept: OrderedDict[int, tuple[SignedProgram, ValueFacts]] = OrderedDict()
+_kept: OrderedDict[int, tuple[SignedProgram, "Sizes"]] = OrderedDict()
 
 
-def sized_facts(signed: SignedProgram) -> ValueFacts:
-    """The value facts of a program whose data keeps to the headroom, finite throughout."""
+class Sizes(ValueFacts):
+    """The value facts of a program under the assumptions above."""
+
+    def __init__(self, signed: SignedProgram) -> None:
+        """Work out the facts of all tensors."""
+        variables = tuple(map(_with_range, signed.signature.variables))
+        super().__init__(SignedProgram(signed.program, Signature(variables)), "finite")
+
+    def _read(self, access: Access, statement: Statement) -> ValueFact | None:
+        """What is read is a number."""
+        found = super()._read(access, statement)
+        largest = LARGEST.get(access.dtype)
+        if found is None or largest is None or found.magnitude <= largest:
+            return found
+        lower, upper = max(found.lower, -largest), min(found.upper, largest)
+        return replace(found, lower=lower, upper=upper, nan=False)
+
+    def power(self, expr: Expr, at: Path) -> int | None:
+        """A power of two that an expression at the equation at ``at`` does not exceed, or None."""
+        return power_above(self.of(expr, at).magnitude)
+
+
+def sizes_of(signed: SignedProgram) -> Sizes:
+    """The sizes of the values of a valid program; those of the last few programs are kept."""
     found = _kept.get(id(signed))
     if found is None or found[0] is not signed:
-        facts = facts_of(sized(signed), inputs="finite")
-        found = _kept[id(signed)] = (signed, facts)
+        found = _kept[id(signed)] = (signed, Sizes(signed))
         if len(_kept) > _KEPT:
             _kept.popitem(last=False)
     return found[1]
-
-
-def sized(signed: SignedProgram) -> SignedProgram:
-    """The program with the headroom as declared range of data that has none."""
-    variables = tuple(map(_with_range, signed.signature.variables))
-    return SignedProgram(signed.program, Signature(variables))
 
 
 def _with_range(variable: Variable) -> Variable:
     dtype = DTYPES[variable.dtype]
     if variable.role not in ("input", "param") or variable.low is not None or not dtype.is_float:
         return variable
-    if variable.dtype == "f16":
-        return replace(variable, low=-65504.0, high=65504.0)
-    most = 2.0 ** HEADROOM[dtype.evaluation.name]
+    most = min(2.0 ** HEADROOM[dtype.evaluation.name], LARGEST[variable.dtype])
     return replace(variable, low=-most, high=most)
 
 
@@ -60,8 +78,3 @@ def power_above(magnitude: float) -> int | None:
         return 0
     fraction, power = frexp(magnitude)
     return power - 1 if fraction == 0.5 else power
-
-
-def power_of(signed: SignedProgram, expr: Expr, at: Path) -> int | None:
-    """A power of two that an expression at the equation at ``at`` does not exceed, or None."""
-    return power_above(sized_facts(signed).of(expr, at).magnitude)

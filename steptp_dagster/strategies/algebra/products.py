@@ -8,19 +8,19 @@ from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
     Operand,
+    bases,
+    divided_by_factor,
     factors,
     is_literal,
     is_negative,
-    is_one,
     is_sum,
     plus,
     terms,
     times,
     with_part,
-    without_factor,
 )
 
-_LETTERS: Final = "bcdfghijklmnopqrsuvw"
+LETTERS: Final = "bcdfghijklmnopqrsuvw"
 
 
 def whole_sum(place: Place) -> tuple[Operand, ...]:
@@ -30,14 +30,6 @@ def whole_sum(place: Place) -> tuple[Operand, ...]:
         return ()
     found = terms(place.expr)
     return found if len(found) > 1 else ()
-
-
-def factor_in(term: Expr, factor: Expr) -> Operand | None:
-    """The first occurrence of a factor in a product, divisors aside."""
-    for found in factors(term):
-        if not found.inverse and found.expr == factor:
-            return found
-    return None
 
 
 def square_base(expr: Expr) -> Expr | None:
@@ -51,13 +43,9 @@ def square_base(expr: Expr) -> Expr | None:
 
 
 def common_factors(found: tuple[Operand, ...]) -> tuple[Expr, ...]:
-    """Factors that all of the terms have, in the order of the first; no literal 1."""
-    candidates = [f.expr for f in factors(found[0].expr) if not f.inverse and not is_one(f.expr)]
-    return tuple(
-        dict.fromkeys(
-            c for c in candidates if all(factor_in(t.expr, c) is not None for t in found[1:])
-        )
-    )
+    """Factors that all of the terms have, in the order of the first."""
+    rest = found[1:]
+    return tuple(c for c in bases(found[0].expr) if all(divided_by_factor(t.expr, c) for t in rest))
 
 
 def beside(factor: Expr, rest: Expr, first: Expr) -> Expr:
@@ -72,23 +60,19 @@ def _common_factor(place: Place) -> Iterator[Match]:
     if not found:
         return
     for factor in common_factors(found):
-        rest = [without_factor(t.expr, _of(factor_in(t.expr, factor))) for t in found]
+        total, rest = place.expr, []
+        for term in found:
+            left = divided_by_factor(term.expr, factor)
+            if left is not None:
+                rest.append(left)
+                total = with_part(total, term.at, left)
         if all(is_literal(r) for r in rest):
             continue
-        total = place.expr
-        for term, new in zip(found, rest, strict=True):
-            total = with_part(total, term.at, new)
         yield Match(
             result=beside(factor, total, found[0].expr),
-            letters=(("a", factor), *zip(_LETTERS, rest, strict=False)),
+            letters=(("a", factor), *zip(LETTERS, rest, strict=False)),
             choice=expr_text(factor),
         )
-
-
-def _of(found: Operand | None) -> tuple[int, ...]:
-    if found is None:
-        raise ValueError("no such factor")
-    return found.at
 
 
 COMMON_FACTOR: Final = Rule(

@@ -35,7 +35,9 @@ class Match:
 
     ``result`` takes the place of the node. ``letters`` say what the letters of the law stand
     for. ``choice`` tells the matches of a rule at one node apart (``""`` where there is one).
-    ``smaller`` are new values that are no larger than that of the node, by what ``needs`` ask.
+    ``smaller`` are new values that are no larger than that of the node if the parts ``one_sign``
+    have one sign; ``within`` are new values that leave their type only where that of the node
+    does, or has no value.
     """
 
     result: Expr
@@ -43,6 +45,8 @@ class Match:
     choice: str = ""
     needs: tuple[Need, ...] = ()
     smaller: tuple[Expr, ...] = ()
+    one_sign: tuple[Expr, ...] = ()
+    within: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

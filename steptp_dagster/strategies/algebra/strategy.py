@@ -210,10 +210,10 @@ class Way:
 
 
 def required(rule: Rule) -> tuple[str, ...]:
-    """The preconditions of a rule: its own after those of its class."""
+    """The preconditions of a rule: types, its own needs, and what none but an exact one keeps."""
     if rule.kind == "exact":
         return (TYPES, *rule.needs)
-    return (TYPES, RANGE, DECISION, *rule.needs)
+    return (TYPES, *rule.needs, RANGE, DECISION)
 
 
 def places(value: Typed, equation: Equation) -> Iterator[tuple[At, Place]]:

@@ -129,34 +129,104 @@ def is_negative(product: Expr) -> bool:
     return minus
 
 
-def without_term(expr: Expr, at: At) -> Expr | None:
-    """A sum without the term at a place; None where nothing is left."""
-    if not at:
+def without_terms(expr: Expr, *places: At) -> Expr | None:
+    """A sum without the terms at some places; None where nothing is left."""
+    return _left(expr, frozenset(places), ())
+
+
+def _left(expr: Expr, places: frozenset[At], at: At) -> Expr | None:
+    if at in places:
         return None
+    if not any(place[: len(at)] == at for place in places):
+        return expr
     if isinstance(expr, Unary):
-        inner = without_term(expr.operand, at[1:])
+        inner = _left(expr.operand, places, (*at, 0))
         return None if inner is None else negated(inner)
     if not isinstance(expr, Binary):
         raise ValueError(f"no term at {at}")
-    if at[0] == 0:
-        left = without_term(expr.left, at[1:])
-        if left is None:
-            return signed(expr.right, expr.op == "-")
-        return Binary(expr.op, left, expr.right)
-    right = without_term(expr.right, at[1:])
-    return expr.left if right is None else plus(expr.left, right, minus=expr.op == "-")
+    left, right = _left(expr.left, places, (*at, 0)), _left(expr.right, places, (*at, 1))
+    if left is None:
+        return None if right is None else signed(right, expr.op == "-")
+    return left if right is None else plus(left, right, minus=expr.op == "-")
 
 
-def without_factor(expr: Expr, at: At) -> Expr:
-    """A product without the factor or divisor at a place; 1 where nothing is left."""
-    if not at:
-        return Int(1)
+def without_factors(expr: Expr, *places: At) -> Expr:
+    """A product without the factors and divisors at some places; 1 where nothing is left."""
+    left = _dropped(expr, frozenset(places), ())
+    return Int(1) if left is None else left
+
+
+def _dropped(expr: Expr, places: frozenset[At], at: At) -> Expr | None:
+    """None stands for 1."""
+    if at in places:
+        return None
+    if not any(place[: len(at)] == at for place in places):
+        return expr
     if isinstance(expr, Unary):
-        return negated(without_factor(expr.operand, at[1:]))
+        inner = _dropped(expr.operand, places, (*at, 0))
+        return negated(Int(1) if inner is None else inner)
     if not isinstance(expr, Binary):
         raise ValueError(f"no factor at {at}")
-    if at[0] == 1:
-        right = without_factor(expr.right, at[1:])
-        return expr.left if is_one(right) else Binary(expr.op, expr.left, right)
-    left = without_factor(expr.left, at[1:])
-    return times(left, expr.right) if expr.op == "*" else Binary("/", left, expr.right)
+    left, right = _dropped(expr.left, places, (*at, 0)), _dropped(expr.right, places, (*at, 1))
+    if right is None:
+        return left
+    if left is None:
+        return right if expr.op == "*" else Binary("/", Int(1), right)
+    return Binary(expr.op, left, right)
+
+
+def factor_place(product: Expr, factor: Expr, *, inverse: bool = False) -> At | None:
+    """Where a factor, or a divisor, first stands in a product; None where it does not."""
+    for found in factors(product):
+        if found.inverse == inverse and found.expr == factor:
+            return found.at
+    return None
+
+
+def divided_by_factor(product: Expr, factor: Expr) -> Expr | None:
+    """What is left of a product without a factor, or with one power of it less; else None."""
+    at = factor_place(product, factor)
+    if at is not None:
+        return without_factors(product, at)
+    for found in factors(product):
+        match found.expr:
+            case Binary(op="**", left=base, right=Int(n)) if n > 1 and not found.inverse:
+                m = 1 if factor == base else exponent_of(factor, base)
+                if 0 < m < n:
+                    less = base if n - m == 1 else Binary("**", base, Int(n - m))
+                    return with_part(product, found.at, less)
+            case _:
+                pass
+    return None
+
+
+def exponent_of(power: Expr, base: Expr) -> int:
+    """``n`` of ``base**n`` with a literal integer, else 0."""
+    match power:
+        case Binary(op="**", left=own, right=Int(n)) if own == base:
+            return n
+    return 0
+
+
+def sums_in(expr: Expr) -> Iterator[Expr]:
+    """The sum itself and the sums that are terms of it."""
+    if isinstance(expr, Unary):
+        yield from sums_in(expr.operand)
+    elif isinstance(expr, Binary) and expr.op in ("+", "-"):
+        yield expr
+        yield from sums_in(expr.left)
+        yield from sums_in(expr.right)
+
+
+def bases(product: Expr) -> tuple[Expr, ...]:
+    """The factors of a product, divisors aside, powers by their base, each once; no 1."""
+    found = []
+    for one in factors(product):
+        if one.inverse or is_one(one.expr):
+            continue
+        match one.expr:
+            case Binary(op="**", left=base, right=Int(n)) if n > 1:
+                found += [one.expr, base]
+            case _:
+                found.append(one.expr)
+    return tuple(dict.fromkeys(found))
