@@ -16,6 +16,7 @@ HOLDS_BY_CONSTRUCTION = {
     ("loop_split", "index-name-taken"),
     ("operator_fusion", "not-adjacent"),
 }
+CLASS = re.compile(r"^class \w+\(\w*Strategy(\[\w+\])?\):", re.MULTILINE)
 LEVELS = ("graph", "operator", "memory", "math")
 
 
@@ -35,7 +36,7 @@ def test_every_strategy_class_in_a_file_is_registered() -> None:
         path.stem
         for level in LEVELS
         for path in (folder / level).glob("*.py")
-        if re.search(r"^class \w+\(\w*Strategy\):", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if CLASS.search(path.read_text(encoding="utf-8"))
     }
     assert files == set(strategies())
 
@@ -60,7 +61,7 @@ def test_each_says_what_it_is() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(KeyError, match="one of cache_read_write, co"):
+    with pytest.raises(KeyError, match=r"one of \w+, \w+, \w+"):
         strategy("loop_rotation")
 
 
