@@ -1,178 +1,115 @@
-"""Every read and write of a program: loops, path condition, subscripts as forms.
+"""Every read and write of a program: the uses of its nests (``uses``), put together.
 
-This is the common ground of shapes, updates, dependences and validity. A ``Use`` is one access to
-one tensor by one equation, under the condition on which it really happens: the equation's guard
-and, for reads, the conditions of the ``if_then_else`` branches around it.
-
-``l`` and ``s`` tensors exist once per thread or block and launch. Their uses carry extra leading
-coordinates that say which instance is meant: the launch loops' indices, then the block axes, and
-for ``l`` the thread axes. With them such tensors are ordinary arrays, and no analysis needs to
-know about threads.
-
-The launch loops of a top-level nest are the loops that enclose all its ``B`` loops.
+This is the common ground of shapes, updates, dependences and validity.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from itertools import chain
 
-from steptp_dagster.leir.affine import Bounds, Form, Interval, Opaque, index, is_opaque
-from steptp_dagster.leir.ast import (
-    AXES,
-    BLOCK_AXES,
-    Access,
-    Binary,
-    Call,
-    Equation,
-    Expr,
-    Int,
-    Loop,
-    Nest,
-)
 from steptp_dagster.leir.conversion import Converter
-from steptp_dagster.leir.formulas import (
-    TRUE,
-    Formula,
-    conjunction,
-    depends_on_data,
-    narrowed,
-    negation,
-)
+from steptp_dagster.leir.nest_memory import KnownNest, NestFacts, known_nest
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.tables import Tables
-from steptp_dagster.leir.walk import Path, children
+from steptp_dagster.leir.tables import Table, Tables
+from steptp_dagster.leir.uses import (
+    Chain,
+    LoopRef,
+    NestUses,
+    Role,
+    Statement,
+    Use,
+    common_loops,
+    private_coordinates,
+)
+from steptp_dagster.leir.walk import Path
 
-Role = Literal["target", "value", "guard"]
-_UNKNOWN_VALUE: Final[Interval] = (-(1 << 63), (1 << 63) - 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LoopRef:
-    """One loop of one nest; compared by identity. ``depth`` is its place among the nest's loops."""
-
-    loop: Loop
-    path: Path
-    depth: int
-    uid: int
-
-    @property
-    def name(self) -> str:
-        """The index."""
-        return self.loop.index
-
-
-Chain = tuple[LoopRef, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Statement:
-    """One equation with its place: ``order`` counts equations in text order.
-
-    ``chain`` holds the enclosing loops, outermost first; the first ``launch`` of them are launch
-    loops. ``axes`` maps hardware axes to the index bound to them. ``bounds`` are the loops' index
-    ranges.
-    """
-
-    order: int
-    path: Path
-    chain: Chain
-    equation: Equation
-    launch: int
-    axes: dict[str, str]
-    bounds: Bounds
-    converter: Converter
-    guard: Formula
-
-
-@dataclass(eq=False, slots=True)
-class Use:
-    """One access to a tensor; compared by identity.
-
-    ``forms`` are the coordinates: first ``private`` coordinates that select the instance of an
-    ``l`` or ``s`` tensor, then the subscripts. ``formula`` is the path condition.
-    """
-
-    statement: Statement
-    access: Access
-    write: bool
-    role: Role
-    formula: Formula
-    forms: tuple[Form, ...]
-    private: int
-    _bounds: Bounds | None = field(default=None, repr=False)
-    _opaque: bool | None = field(default=None, repr=False)
-    _data: bool | None = field(default=None, repr=False)
-
-    @property
-    def tensor(self) -> str:
-        """The tensor's name."""
-        return self.access.name
-
-    @property
-    def chain(self) -> Chain:
-        """The enclosing loops."""
-        return self.statement.chain
-
-    @property
-    def subscripts(self) -> tuple[Form, ...]:
-        """The coordinates that are written in the program."""
-        return self.forms[self.private :]
-
-    @property
-    def bounds(self) -> Bounds:
-        """Intervals of the indices where the access happens."""
-        if self._bounds is None:
-            base = self.statement.bounds
-            self._bounds = base if self.formula == TRUE else narrowed(base, self.formula)
-        return self._bounds
-
-    @property
-    def opaque(self) -> bool:
-        """Whether some coordinate is known only by an interval."""
-        if self._opaque is None:
-            self._opaque = any(is_opaque(f) for f in self.forms)
-        return self._opaque
-
-    @property
-    def on_data(self) -> bool:
-        """Whether it depends on tensor values if the access happens."""
-        if self._data is None:
-            self._data = self.formula != TRUE and depends_on_data(self.formula)
-        return self._data
-
-
-def common_loops(left: Chain, right: Chain) -> int:
-    """How many leading loops two places share."""
-    count = 0
-    for a, b in zip(left, right, strict=False):
-        if a is not b:
-            break
-        count += 1
-    return count
+__all__ = [
+    "Accesses",
+    "Chain",
+    "LoopRef",
+    "Role",
+    "Statement",
+    "Use",
+    "common_loops",
+    "private_coordinates",
+]
 
 
 class Accesses:
-    """All statements and uses of a program, in text order."""
+    """All statements and uses of a program, in text order.
+
+    Nothing is worked out before it is asked for; what belongs to one nest is shared with other
+    programs that have the nest at the same place.
+    """
 
     def __init__(self, signed: SignedProgram) -> None:
         self.signed = signed
-        self.tables = Tables(signed)
-        self.statements: list[Statement] = []
-        self.uses: list[Use] = []
-        #: Divisors of integer divisions that are no literals, as uses whose only form they are.
-        self.divisors: list[Use] = []
-        self._loops = 0
-        self._touching: dict[Path, list[Use]] = {}
-        #: The loops of each nest, by the nest's path.
-        self.loops_of: dict[Path, Chain] = {}
-        for i, nest in enumerate(signed.program.nests):
-            launch = len(_launch(nest))
-            self._visit(nest, (i,), (), launch, {}, Converter(Bounds({}), self.tables.read))
+        self.known: tuple[KnownNest, ...] = tuple(map(known_nest, signed.program.nests))
+        self._parts: dict[int, NestUses] = {}
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The values of integer tensors."""
+        wanted = {name for known in self.known for name in known.outline.tables}
+        makers = [
+            nest
+            for nest, known in zip(self.signed.program.nests, self.known, strict=True)
+            if any(t.written and t.name in wanted for t in known.outline.touched)
+        ]
+        return Tables(self.signed.signature, makers)
+
+    @cached_property
+    def facts(self) -> tuple[NestFacts, ...]:
+        """What is remembered of each nest."""
+        return tuple(known.facts(self._tables_of(known)) for known in self.known)
+
+    def _tables_of(self, known: KnownNest) -> tuple[Table, ...]:
+        return tuple([self.tables.known(name) for name in known.outline.tables])
+
+    def part(self, i: int) -> NestUses:
+        """The uses of top-level nest ``i``."""
+        found = self._parts.get(i)
+        if found is None:
+            found = self._parts[i] = self.facts[i].uses(self.signed.program.nests[i], i)
+        return found
+
+    @cached_property
+    def parts(self) -> tuple[NestUses, ...]:
+        """The uses of all nests."""
+        return tuple(self.part(i) for i in range(len(self.known)))
+
+    @cached_property
+    def writers(self) -> dict[str, tuple[int, ...]]:
+        """Which top-level nests write each tensor that is written, in text order."""
+        found: dict[str, list[int]] = {}
+        for i, known in enumerate(self.known):
+            for touched in known.outline.touched:
+                if touched.written:
+                    found.setdefault(touched.name, []).append(i)
+        return {name: tuple(nests) for name, nests in found.items()}
+
+    def writes_until(self, tensor: str, i: int) -> list[Use]:
+        """Writes of a tensor by the nests up to and including nest ``i``, in text order."""
+        nests = self.writers.get(tensor, ())
+        return [w for j in nests if j <= i for w in self.part(j).writes[tensor]]
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """All statements."""
+        return [s for part in self.parts for s in part.statements]
+
+    @cached_property
+    def uses(self) -> list[Use]:
+        """All uses."""
+        return [u for part in self.parts for u in part.uses]
+
+    @cached_property
+    def loops_of(self) -> dict[Path, Chain]:
+        """The loops of each nest, by the nest's path."""
+        return {path: refs for part in self.parts for path, refs in part.loops_of.items()}
 
     @cached_property
     def by_tensor(self) -> dict[str, list[Use]]:
-        """Uses of each tensor, in text order."""
+        """Uses of each tensor."""
         found: dict[str, list[Use]] = {}
         for use in self.uses:
             found.setdefault(use.access.name, []).append(use)
@@ -180,181 +117,31 @@ class Accesses:
 
     @cached_property
     def writes(self) -> dict[str, list[Use]]:
-        """Writes of each tensor, in text order."""
+        """Writes of each tensor."""
         return {name: [u for u in uses if u.write] for name, uses in self.by_tensor.items()}
 
     @cached_property
     def by_statement(self) -> dict[Path, list[Use]]:
         """Uses of each equation: the target first, then reads from left to right."""
-        found: dict[Path, list[Use]] = {}
-        for use in self.uses:
-            found.setdefault(use.statement.path, []).append(use)
-        return found
+        parts = (part.by_statement.items() for part in self.parts)
+        return dict(chain.from_iterable(parts))
 
     @cached_property
     def statement_at(self) -> dict[Path, Statement]:
         """Statements by path."""
         return {s.path: s for s in self.statements}
 
-    @cached_property
-    def _by_nest(self) -> dict[int, list[Use]]:
-        """Uses by top-level nest, so that long programs are not searched from end to end."""
-        found: dict[int, list[Use]] = {}
-        for use in self.uses:
-            found.setdefault(use.statement.path[0], []).append(use)
-        return found
+    def converter(self, path: Path) -> Converter:
+        """Converts expressions that stand where the equation at ``path`` stands."""
+        statement = next(s for s in self.part(path[0]).statements if s.path == path)
+        return Converter(statement.bounds, self.tables.read)
 
     def under(self, path: Path) -> list[Use]:
         """Uses by the equations at or below ``path``; of the whole program for ``()``."""
-        n = len(path)
-        if n == 0:
-            return list(self.uses)
-        return [u for u in self._by_nest.get(path[0], ()) if u.statement.path[:n] == path]
+        return self.part(path[0]).under(path) if path else list(self.uses)
 
     def touching(self, path: Path) -> list[Use]:
-        """Uses by the equations at or below ``path``, without those that add no conflict.
-
-        An equation that reads, in its value, the very element it writes makes no conflict by the
-        read that it does not make by the write.
-        """
-        known = self._touching.get(path)
-        if known is None:
-            known = self._touching[path] = [u for u in self.under(path) if not self._repeats(u)]
-        return known
-
-    def _repeats(self, use: Use) -> bool:
-        if use.write or use.role != "value" or use.access.name not in self.writes:
-            return False
-        target = self.by_statement[use.statement.path][0]
-        return target.access.name == use.access.name and target.forms == use.forms
-
-    def _visit(
-        self,
-        nest: Nest,
-        path: Path,
-        chain: Chain,
-        launch: int,
-        axes: dict[str, str],
-        outer: Converter,
-    ) -> None:
-        refs = tuple(LoopRef(loop, path, i, self._loops + i) for i, loop in enumerate(nest.loops))
-        self._loops += len(refs)
-        self.loops_of[path] = refs
-        chain += refs
-        box = dict(outer.bounds.box)
-        for loop in nest.loops:
-            box[loop.index] = (loop.start, loop.start + loop.extent - 1)
-            if loop.axis is not None:
-                axes = {**axes, loop.axis: loop.index}
-        converter = Converter(Bounds(box), self.tables.read)
-        for i, child in enumerate(nest.body):
-            if isinstance(child, Nest):
-                self._visit(child, (*path, i), chain, launch, axes, converter)
-            else:
-                self._equation(child, (*path, i), chain, launch, axes, converter)
-
-    def _equation(
-        self,
-        equation: Equation,
-        path: Path,
-        chain: Chain,
-        launch: int,
-        axes: dict[str, str],
-        converter: Converter,
-    ) -> None:
-        guard = TRUE if equation.guard is None else converter.formula(equation.guard)
-        statement = Statement(
-            len(self.statements),
-            path,
-            chain,
-            equation,
-            min(launch, len(chain)),
-            axes,
-            converter.bounds,
-            converter,
-            guard,
-        )
-        self.statements.append(statement)
-        self._use(statement, equation.target, guard, "target", write=True)
-        for subscript in equation.target.subscripts:
-            self._reads(statement, subscript, guard, "target")
-        self._reads(statement, equation.value, guard, "value")
-        if equation.guard is not None:
-            self._reads(statement, equation.guard, TRUE, "guard")
-
-    def _reads(self, statement: Statement, expr: Expr, when: Formula, role: Role) -> None:
-        if isinstance(expr, Access):
-            self._use(statement, expr, when, role, write=False)
-        elif isinstance(expr, Call) and expr.function == "if_then_else":
-            condition, yes, no = expr.arguments
-            self._reads(statement, condition, when, role)
-            formula = statement.converter.formula(condition)
-            self._reads(statement, yes, conjunction((when, formula)), role)
-            self._reads(statement, no, conjunction((when, negation(formula))), role)
-            return
-        elif isinstance(expr, Binary) and expr.op in ("//", "%"):
-            self._divides(statement, expr, when, role)
-        for child in children(expr):
-            self._reads(statement, child, when, role)
-
-    def _divides(self, statement: Statement, expr: Binary, when: Formula, role: Role) -> None:
-        if isinstance(expr.right, Int) and expr.right.value:
-            return
-        convert = statement.converter.form
-        divisor = convert(expr.right)
-        if divisor is not None and convert(expr.left) is not None and not is_opaque(divisor):
-            target = statement.equation.target
-            self.divisors.append(Use(statement, target, False, role, when, (divisor,), 0))
-
-    def _use(
-        self, statement: Statement, access: Access, when: Formula, role: Role, *, write: bool
-    ) -> None:
-        convert = statement.converter.form
-        forms = []
-        for subscript in access.subscripts:
-            form = convert(subscript)
-            if form is None:
-                form = Form(0, ((Opaque(repr(subscript), *_UNKNOWN_VALUE), 1),))
-            forms.append(form)
-        instance = private_coordinates(statement, access.scope)
-        self.uses.append(
-            Use(statement, access, write, role, when, (*instance, *forms), len(instance))
-        )
-
-
-def private_coordinates(statement: Statement, scope: str) -> tuple[Form, ...]:
-    """Which instance of an ``l`` or ``s`` tensor a statement means; nothing for ``g``."""
-    if scope == "g":
-        return ()
-    wanted = AXES if scope == "l" else BLOCK_AXES
-    launch = [ref.name for ref in statement.chain[: statement.launch]]
-    bound = [statement.axes[axis] for axis in wanted if axis in statement.axes]
-    return tuple(index(name) for name in (*launch, *bound))
-
-
-def _launch(nest: Nest) -> tuple[int, ...]:
-    """The loops (numbered within the nest) that enclose every ``B`` loop of a top-level nest."""
-    outer = list(_around_bound(nest, (), [0]))
-    if not outer:
-        return ()
-    common = outer[0]
-    for other in outer[1:]:
-        n = 0
-        while n < min(len(common), len(other)) and common[n] == other[n]:
-            n += 1
-        common = common[:n]
-    return common
-
-
-def _around_bound(
-    nest: Nest, chain: tuple[int, ...], counter: list[int]
-) -> Iterator[tuple[int, ...]]:
-    """For every ``B`` loop the numbers of the loops around it."""
-    for loop in nest.loops:
-        if loop.kind == "B":
-            yield chain
-        chain = (*chain, counter[0])
-        counter[0] += 1
-    for child in nest.body:
-        if isinstance(child, Nest):
-            yield from _around_bound(child, chain, counter)
+        """The same, without those that add no conflict (``NestUses.touching``)."""
+        if path:
+            return self.part(path[0]).touching(path)
+        return [u for part in self.parts for u in part.touching((part.place,))]

@@ -8,9 +8,8 @@ from steptp_dagster.leir.accesses import Accesses
 from steptp_dagster.leir.dependence import Dependences
 from steptp_dagster.leir.shapes import Shape, shapes_of
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.updates import Update, classify_all
+from steptp_dagster.leir.updates import Updates
 from steptp_dagster.leir.violation import Violation
-from steptp_dagster.leir.walk import Path
 
 _KEPT: Final = 64
 
@@ -48,9 +47,9 @@ class Analysis:
         return shapes_of(self.accesses)
 
     @cached_property
-    def updates(self) -> dict[Path, Update]:
+    def updates(self) -> Updates:
         """What every equation does to its target."""
-        return classify_all(self.accesses)
+        return Updates(self.accesses)
 
     @cached_property
     def dependences(self) -> Dependences:

@@ -10,7 +10,7 @@ A pure update conflicts with itself over its reduction loops. Such a *reduction*
 apart, since reordering it only reassociates.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
@@ -21,7 +21,7 @@ from steptp_dagster.leir.apart import proved_apart
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.sets import Relation
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.updates import Update
+from steptp_dagster.leir.updates import Update, own_update
 from steptp_dagster.leir.walk import Path
 
 
@@ -120,12 +120,11 @@ def free(refs: Sequence[LoopRef]) -> list[Relation]:
 
 
 class Dependences:
-    """Dependence questions about one program; answers are kept."""
+    """Dependence questions about one program; what a loop carries is kept with its nest."""
 
-    def __init__(self, accesses: Accesses, updates: dict[Path, Update]) -> None:
+    def __init__(self, accesses: Accesses, updates: Mapping[Path, Update]) -> None:
         self.accesses = accesses
         self.updates = updates
-        self._carried: dict[int, Carried] = {}
 
     def loop(self, path: Path, index: str) -> LoopRef:
         """The loop ``index`` of the nest at ``path``. Raises KeyError where there is none."""
@@ -142,15 +141,15 @@ class Dependences:
         """Whether both uses are the target of one pure update."""
         if first.statement is not second.statement:
             return False
-        update = self.updates[first.statement.path]
+        update = own_update(self.accesses.part(first.statement.path[0]), first.statement)
         return update.kind == "update" and first.tensor == first.statement.equation.target.name
 
     def carried(self, ref: LoopRef) -> Carried:
         """What a loop carries."""
-        known = self._carried.get(ref.uid)
-        if known is None:
-            known = self._carried[ref.uid] = self._carries(ref)
-        return known
+        known = self.accesses.part(ref.path[0]).carried
+        if ref not in known:  # what a loop carries depends on its nest alone
+            known[ref] = self._carries(ref)
+        return known[ref]
 
     def _carries(self, ref: LoopRef) -> Carried:
         conflicts = []
@@ -269,7 +268,7 @@ class Dependences:
         return worst(answers)
 
 
-def _rounds(updates: dict[Path, Update], use: Use) -> bool:
+def _rounds(updates: Mapping[Path, Update], use: Use) -> bool:
     """Whether another order of a pure update's operands may change the result's bits."""
     update = updates[use.statement.path]
     return update.op in ("+", "*") and DTYPES[use.access.dtype].is_float

@@ -1,6 +1,7 @@
 """Validity of elements: bounds, first touch, unwritten reads, coverage of outputs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Use, common_loops
@@ -12,37 +13,113 @@ from steptp_dagster.leir.formulas import Zero, conjunction
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.regions import box_of, boxes_cover, region
 from steptp_dagster.leir.shapes import Shape
-from steptp_dagster.leir.updates import Update, written_before
+from steptp_dagster.leir.updates import Update, Updates, written_before
 from steptp_dagster.leir.violation import Violation
-from steptp_dagster.leir.walk import Path
 
 _I64 = integer_range(DTYPES["i64"])
 
 
 def check_elements(
-    accesses: Accesses,
-    shapes: dict[str, Shape],
-    updates: dict[Path, Update],
-    broken: frozenset[str],
+    accesses: Accesses, shapes: Mapping[str, Shape], updates: Updates, broken: frozenset[str]
 ) -> Iterator[Violation]:
     """All violations about elements of tensors that are not ``broken``."""
-    sources = {v.name for v in accesses.signed.signature.sources}
-    for use in accesses.uses:
-        if use.tensor in broken or use.bounds.empty:
-            continue
-        outside = list(_bounds(use, shapes[use.tensor]))
-        yield from outside
-        if not use.write and use.tensor not in sources and not outside:
-            yield from _unwritten(accesses, updates, use)
-    for statement in accesses.statements:
-        update = updates[statement.path]
-        if update.kind == "update" and statement.equation.target.name not in broken | sources:
-            yield from _start(accesses, update, accesses.by_statement[statement.path][0])
-    for divisor in accesses.divisors:
-        yield from _division(divisor)
+    uses: list[Violation] = []
+    starts: list[Violation] = []
+    divisions: list[Violation] = []
+    for i, facts in enumerate(accesses.facts):
+        if not _is_clean(accesses, shapes, updates, broken, i):
+            uses.extend(_uses(accesses, shapes, updates, broken, i))
+            starts.extend(_starts(accesses, updates, broken, i))
+        divisions.extend(facts.found("divisions", partial(_divisions, accesses, i)))
+    yield from uses
+    yield from starts
+    yield from divisions
     for variable in accesses.signed.signature.outputs:
         if variable.name not in broken:
-            yield from _coverage(accesses, variable.name, variable.shape)
+            yield from _covered(accesses, variable.name, variable.shape)
+
+
+def _is_clean(
+    accesses: Accesses,
+    shapes: Mapping[str, Shape],
+    updates: Updates,
+    broken: frozenset[str],
+    i: int,
+) -> bool:
+    """Whether nest ``i`` surely has nothing wrong, tensor by tensor.
+
+    What is wrong with the uses of a tensor depends on its shape, on whether it is a source or an
+    output, and on who writes it in the nests before.
+    """
+    facts = accesses.facts[i]
+    known = accesses.signed.signature.by_name
+    for touched in facts.outline.touched:
+        name = touched.name
+        if name in broken:
+            continue
+        variable = known.get(name)
+        role = None if variable is None else variable.role == "output"
+        before = tuple([accesses.facts[j].serial for j in accesses.writers.get(name, ()) if j < i])
+        key = (name, shapes[name], role, before)
+        if facts.found(key, partial(_of_tensor, accesses, shapes, updates, i, name)):
+            return False
+    return True
+
+
+def _of_tensor(
+    accesses: Accesses, shapes: Mapping[str, Shape], updates: Updates, i: int, name: str
+) -> tuple[Violation, ...]:
+    """What is wrong with the uses of one tensor in one nest."""
+    part = accesses.part(i)
+    here = part.by_tensor[name]
+    found = [v for use in here for v in _use(accesses, shapes, updates, use)]
+    for target in part.writes.get(name, ()):
+        found.extend(_starting(accesses, updates, target))
+    return tuple(found)
+
+
+def _uses(
+    accesses: Accesses,
+    shapes: Mapping[str, Shape],
+    updates: Updates,
+    broken: frozenset[str],
+    i: int,
+) -> Iterator[Violation]:
+    for use in accesses.part(i).uses:
+        if use.tensor not in broken:
+            yield from _use(accesses, shapes, updates, use)
+
+
+def _use(
+    accesses: Accesses, shapes: Mapping[str, Shape], updates: Updates, use: Use
+) -> Iterator[Violation]:
+    if use.bounds.empty:
+        return
+    outside = list(_bounds(use, shapes[use.tensor]))
+    yield from outside
+    if not use.write and not outside and not _is_source(accesses, use.tensor):
+        yield from _unwritten(accesses, updates, use)
+
+
+def _starts(
+    accesses: Accesses, updates: Updates, broken: frozenset[str], i: int
+) -> Iterator[Violation]:
+    part = accesses.part(i)
+    for statement in part.statements:
+        if statement.equation.target.name not in broken:
+            yield from _starting(accesses, updates, part.by_statement[statement.path][0])
+
+
+def _starting(accesses: Accesses, updates: Updates, target: Use) -> Iterator[Violation]:
+    """What is wrong with the first touch of an update; nothing for other equations."""
+    update = updates.of(target.statement)
+    if update.kind == "update" and not _is_source(accesses, target.tensor):
+        yield from _start(accesses, update, target)
+
+
+def _is_source(accesses: Accesses, name: str) -> bool:
+    variable = accesses.signed.signature.by_name.get(name)
+    return variable is not None and variable.role != "output"
 
 
 def _bounds(use: Use, shape: Shape) -> Iterator[Violation]:
@@ -77,6 +154,10 @@ def _bounds(use: Use, shape: Shape) -> Iterator[Violation]:
             )
 
 
+def _divisions(accesses: Accesses, i: int) -> tuple[Violation, ...]:
+    return tuple(v for divisor in accesses.part(i).divisors for v in _division(divisor))
+
+
 def _division(divisor: Use) -> Iterator[Violation]:
     """An integer division by an expression of indices that is 0 in some iteration."""
     (form,) = divisor.forms
@@ -104,12 +185,12 @@ def _unbounded(form: Form, low: int, high: int) -> bool:
     return (low, high) in ranges and not form.is_constant
 
 
-def _unwritten(accesses: Accesses, updates: dict[Path, Update], use: Use) -> Iterator[Violation]:
+def _unwritten(accesses: Accesses, updates: Updates, use: Use) -> Iterator[Violation]:
     statement = use.statement
     own = statement.equation.target.name == use.tensor
-    if own and updates[statement.path].kind == "update":
+    if own and updates.of(statement).kind == "update":
         return  # its first touch is checked instead
-    answer = written_before(use, accesses.writes[use.tensor])
+    answer = written_before(use, accesses.writes_until(use.tensor, statement.path[0]))
     if answer:
         return
     kind, doubt = ("unwritten-read", "") if answer is False else ("undecided", "perhaps ")
@@ -149,7 +230,7 @@ def _partial(accesses: Accesses, update: Update, target: Use) -> Iterator[Violat
     names = [ref.name for ref in target.chain]
     depth = names.index(update.repeating_loops[0])
     reduces = min((names.index(n) for n in update.reduction_loops), default=len(names))
-    for other in accesses.by_tensor[target.tensor]:
+    for other in accesses.part(target.statement.path[0]).by_tensor[target.tensor]:
         common = common_loops(target.chain, other.chain)
         if other.statement is target.statement or common <= depth:
             continue
@@ -192,8 +273,19 @@ def _between(target: Use, other: Use) -> Answer:
     return Answer.DEPENDENCE
 
 
+def _covered(accesses: Accesses, name: str, shape: Shape) -> Sequence[Violation]:
+    """Whether an output is covered, remembered with the last nest that writes it."""
+    writers = accesses.writers.get(name, ())
+    if not writers:
+        return tuple(_coverage(accesses, name, shape))
+    key = ("covered", name, shape, tuple([accesses.facts[j].serial for j in writers]))
+    check = partial(_coverage, accesses, name, shape)
+    return accesses.facts[writers[-1]].found(key, lambda: tuple(check()))
+
+
 def _coverage(accesses: Accesses, name: str, shape: Shape) -> Iterator[Violation]:
-    writes = [w for w in accesses.writes.get(name, ()) if not w.bounds.empty]
+    written = accesses.writes_until(name, len(accesses.known))
+    writes = [w for w in written if not w.bounds.empty]
     certain = [w for w in writes if not w.opaque and not w.on_data]
     whole = tuple((0, extent - 1) for extent in shape)
     regions = [region(w, frozenset()) for w in certain]

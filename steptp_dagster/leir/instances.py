@@ -5,7 +5,9 @@ only move work (split, fuse, reorder, bind) must keep the multiset of instances:
 doubled, none aimed at another element. Integer arithmetic on indices is evaluated, so ``c*3+a``
 at c=1, a=2 is the same as ``a`` at 5; scopes do not count.
 
-Small programs are enumerated. For others the instances are compared as Presburger sets, which is
+Equal nests at both ends cancel, then equations whose iteration spaces have one normal form
+(``instance_normal``); for most steps nothing is left. Of the rest small ones are enumerated. For
+others the instances are compared as Presburger sets, which is
 exact where the iterations of every equation can be counted per instance; where they cannot,
 enumeration decides up to ``ENUMERATION_LIMIT`` instances; beyond, the answer is ``unknown``.
 """
@@ -17,11 +19,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from steptp_dagster.leir.ast import Equation, Loop, Program
+from steptp_dagster.leir.ast import Equation, Loop, Nest, Program
 from steptp_dagster.leir.instance_forms import Form, form_of
+from steptp_dagster.leir.instance_normal import Normal, normal_form
 from steptp_dagster.leir.instance_sets import Sameness, same_sets
 from steptp_dagster.leir.instance_values import evaluate
-from steptp_dagster.leir.walk import Located, equations
+from steptp_dagster.leir.walk import Located, equations_in
 
 #: Up to ``CHEAP`` instances enumeration is quicker than sets; up to the limit, the last resort.
 CHEAP: Final = 10_000
@@ -30,13 +33,53 @@ ENUMERATION_LIMIT: Final = 1_000_000
 
 def same_instances(before: Program, after: Program) -> Sameness:
     """Compare the multisets of equation instances of two programs."""
-    first, second = list(equations(before)), list(equations(after))
+    first, second = _apart(*_changed(before.nests, after.nests))
+    if not first and not second:
+        return "same"
     size = max(_count(first), _count(second))
     if size > CHEAP:
         found = same_sets(first, second)
         if found != "unknown" or size > ENUMERATION_LIMIT:
             return found
     return "same" if _multisets(first) == _multisets(second) else "different"
+
+
+def _changed(
+    before: tuple[Nest, ...], after: tuple[Nest, ...]
+) -> tuple[list[Located], list[Located]]:
+    """The equations of both programs without the nests that they share at both ends."""
+    shorter = min(len(before), len(after))
+    start = 0
+    while start < shorter and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    return _equations(before[start : len(before) - end]), _equations(
+        after[start : len(after) - end]
+    )
+
+
+def _equations(nests: tuple[Nest, ...]) -> list[Located]:
+    return [located for nest in nests for located in equations_in(nest)]
+
+
+def _apart(before: list[Located], after: list[Located]) -> tuple[list[Located], list[Located]]:
+    """What is left of both sides where equal normal forms cancel."""
+    waiting: dict[Normal, list[Located]] = {}
+    first: list[Located] = []
+    second: list[Located] = []
+    for one in before:
+        normal = normal_form(one.equation, one.loops)
+        (first if normal is None else waiting.setdefault(normal, [])).append(one)
+    for other in after:
+        normal = normal_form(other.equation, other.loops)
+        if normal is not None and waiting.get(normal):
+            waiting[normal].pop()
+        else:
+            second.append(other)
+    first.extend(one for left in waiting.values() for one in left)
+    return first, second
 
 
 def _count(located: Iterable[Located]) -> int:

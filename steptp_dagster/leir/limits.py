@@ -4,7 +4,8 @@ Apart from validity: a program over a limit still has a meaning. The thread bloc
 large as the largest extents of its thread axes, over sibling loops.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from math import prod
 from typing import Final
 
@@ -12,8 +13,10 @@ from steptp_dagster.leir.accesses import Accesses, LoopRef
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import AXES, THREAD_AXES
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.outline import Touched
 from steptp_dagster.leir.shapes import Shape
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.uses import NestUses
 from steptp_dagster.leir.violation import Violation
 from steptp_dagster.leir.walk import Path
 
@@ -39,16 +42,32 @@ def check_limits(signed: SignedProgram) -> tuple[Violation, ...]:
     ``vector-bytes``. ``l`` tensors may take 1024 bytes per thread, the 255 registers of a thread.
     """
     analysis = Analysis.of(signed)
-    accesses = analysis.accesses
+    accesses, shapes = analysis.accesses, analysis.shapes
     found: list[Violation] = []
-    loops: dict[int, list[tuple[Path, LoopRef]]] = {}
-    for path, refs in accesses.loops_of.items():
-        loops.setdefault(path[0], []).extend((path, ref) for ref in refs)
-    for i, nest in enumerate(signed.program.nests):
-        found.extend(_launches(loops.get(i, []), i, nest.pos))
-        found.extend(_memory(accesses, analysis.shapes, i, nest.pos))
-    found.extend(_vectors(accesses))
-    return tuple(sorted(found, key=lambda v: v.path))
+    vectors: list[Violation] = []
+    for i, facts in enumerate(accesses.facts):
+        private = tuple([(t.name, shapes[t.name]) for t in facts.outline.touched if not _global(t)])
+        check = partial(_nest, accesses, shapes, i)
+        for rule, violation in facts.found(("limits", private), check):
+            (vectors if rule else found).append(violation)
+    return tuple(sorted((*found, *vectors), key=lambda v: v.path))
+
+
+def _global(touched: Touched) -> bool:
+    return touched.annotation is not None and touched.annotation[1] == "g"
+
+
+def _nest(
+    accesses: Accesses, shapes: Mapping[str, Shape], i: int
+) -> tuple[tuple[int, Violation], ...]:
+    """The limits that one nest exceeds; those of vectors have the number 1."""
+    part = accesses.part(i)
+    loops = [(path, ref) for path, refs in part.loops_of.items() for ref in refs]
+    return (
+        *((0, v) for v in _launches(loops, i, part.nest.pos)),
+        *((0, v) for v in _memory(part, shapes, i)),
+        *((1, v) for v in _vectors(part)),
+    )
 
 
 def _launches(loops: list[tuple[Path, LoopRef]], nest: int, pos: int) -> Iterator[Violation]:
@@ -80,11 +99,9 @@ def _launches(loops: list[tuple[Path, LoopRef]], nest: int, pos: int) -> Iterato
         )
 
 
-def _memory(
-    accesses: Accesses, shapes: dict[str, Shape], nest: int, pos: int
-) -> Iterator[Violation]:
+def _memory(part: NestUses, shapes: Mapping[str, Shape], nest: int) -> Iterator[Violation]:
     sizes: dict[str, dict[str, int]] = {"s": {}, "l": {}}
-    for use in accesses.under((nest,)):
+    for use in part.uses:
         if use.access.scope in sizes:
             size = prod(shapes[use.tensor]) * DTYPES[use.access.dtype].bytes
             sizes[use.access.scope][use.tensor] = size
@@ -99,21 +116,21 @@ def _memory(
                 kind,
                 f"{what} takes {total} bytes",
                 (nest,),
-                pos,
+                part.nest.pos,
                 f"{total} bytes ({names})",
                 f"at most {limit} bytes",
             )
 
 
-def _vectors(accesses: Accesses) -> Iterator[Violation]:
-    for statement in accesses.statements:
+def _vectors(part: NestUses) -> Iterator[Violation]:
+    for statement in part.statements:
         for ref in statement.chain:
             if ref.loop.kind != "V":
                 continue
             widest = max(
                 (
                     DTYPES[use.access.dtype].bytes
-                    for use in accesses.by_statement[statement.path]
+                    for use in part.by_statement[statement.path]
                     if any(ref.name == a for f in use.forms for a, _ in f.terms)
                 ),
                 default=0,

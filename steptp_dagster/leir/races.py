@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from steptp_dagster.leir.accesses import Accesses, LoopRef, Use, common_loops
 from steptp_dagster.leir.ast import BLOCK_AXES, THREAD_AXES
@@ -22,22 +23,41 @@ from steptp_dagster.leir.dependence import (
     touch,
 )
 from steptp_dagster.leir.sets import Relation
+from steptp_dagster.leir.updates import Update, own_update
 from steptp_dagster.leir.violation import Violation
+from steptp_dagster.leir.walk import Path
 
 
 def check_races(
     accesses: Accesses, dependences: Dependences, broken: frozenset[str]
 ) -> Iterator[Violation]:
     """All conflicts of parallel loops, without tensors that are ``broken``."""
-    for path in sorted(accesses.loops_of):
-        for ref in accesses.loops_of[path]:
+    loops: list[Violation] = []
+    blocks: list[Violation] = []
+    for i, facts in enumerate(accesses.facts):
+        left_out = tuple(t.name for t in facts.outline.touched if t.name in broken)
+        check = partial(_nest, accesses, dependences, broken, i)
+        for rule, violation in facts.found(("races", left_out), check):
+            (blocks if rule else loops).append(violation)
+    yield from loops
+    yield from blocks
+
+
+def _nest(
+    accesses: Accesses, dependences: Dependences, broken: frozenset[str], i: int
+) -> tuple[tuple[int, Violation], ...]:
+    """The conflicts within one nest; those between blocks have the number 1."""
+    found: list[tuple[int, Violation]] = []
+    loops_of = accesses.part(i).loops_of
+    for path in sorted(loops_of):
+        for ref in loops_of[path]:
             if ref.loop.kind in ("P", "V", "B"):
-                found = list(_loop(dependences, ref, broken))
-                yield from found
-                if ref.loop.axis in THREAD_AXES and not found:
-                    yield from _threads(accesses, dependences, ref, broken)
-    for i in range(len(accesses.signed.program.nests)):
-        yield from _blocks(accesses, i, broken)
+                here = list(_loop(dependences, ref, broken))
+                found.extend((0, v) for v in here)
+                if ref.loop.axis in THREAD_AXES and not here:
+                    found.extend((0, v) for v in _threads(accesses, dependences, ref, broken))
+    found.extend((1, v) for v in _blocks(accesses, i, broken))
+    return tuple(found)
 
 
 def _loop(dependences: Dependences, ref: LoopRef, broken: frozenset[str]) -> Iterator[Violation]:
@@ -55,13 +75,19 @@ def _loop(dependences: Dependences, ref: LoopRef, broken: frozenset[str]) -> Ite
 def _is_block_reduction(dependences: Dependences, conflict: Conflict, ref: LoopRef) -> bool:
     if not conflict.reduction or ref.loop.axis not in THREAD_AXES:
         return False
-    return ref.name in dependences.updates[conflict.first].reduction_loops
+    return ref.name in _own(dependences.accesses, conflict.first).reduction_loops
+
+
+def _own(accesses: Accesses, path: Path) -> Update:
+    part = accesses.part(path[0])
+    return own_update(part, part.by_statement[path][0].statement)
 
 
 def _conflict(dependences: Dependences, conflict: Conflict, ref: LoopRef) -> Violation:
     loop = ref.loop
     surely = conflict.answer is Answer.DEPENDENCE
-    pos = dependences.accesses.statement_at[conflict.second].equation.pos
+    part = dependences.accesses.part(conflict.second[0])
+    pos = part.by_statement[conflict.second][0].statement.equation.pos
     return Violation(
         "loop-conflict" if surely else "undecided",
         f"iterations of {loop.kind} loop {loop.index} {'' if surely else 'may '}touch one element "
@@ -84,7 +110,7 @@ def _threads(
         serial = [r for r in one.chain[launch:depth] if r.loop.kind != "B"]
         if not serial or one.tensor in broken or one.tensor in reported:
             continue
-        update = dependences.updates[one.statement.path]
+        update = _own(accesses, one.statement.path)
         if dependences.is_reduction(one, other) and ref.name in update.reduction_loops:
             continue
         common = common_loops(one.chain, other.chain)

@@ -9,7 +9,7 @@ not depend on the clock. A query over the limit has no answer (None).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, Final
 
@@ -56,6 +56,14 @@ def _query(question: Callable[[Any, Any], Any]) -> Any:  # noqa: ANN401
             return None
         finally:
             context.set_max_operations(0)
+
+
+@lru_cache(maxsize=8192)
+def _has_points(text: str, limit: int) -> bool | None:
+    """Whether a set is not empty; one text recurs in many programs and questions."""
+    del limit  # a part of the key: the answer may be None because of it
+    found = _query(lambda isl, ctx: not isl.Set(text, ctx).is_empty())
+    return found if isinstance(found, bool) else None
 
 
 class Point:
@@ -146,16 +154,14 @@ def overlap(first: Use, second: Use, relations: Sequence[Relation]) -> bool | No
         (one.domain, two.domain, _same_place(one, two), _relations(one, two, relations))
     )
     variables = ",".join((*one.own, *two.own))
-    found = _query(lambda isl, ctx: not isl.Set(f"{{ [{variables}] : {text} }}", ctx).is_empty())
-    return found if isinstance(found, bool) else None
+    return _has_points(f"{{ [{variables}] : {text} }}", MAX_OPERATIONS)
 
 
 def happens(use: Use) -> bool | None:
     """Whether the access happens in some iteration."""
     point = Point(use, "i_")
     text = f"{{ [{','.join(point.own)}] : {point.domain} }}"
-    found = _query(lambda isl, ctx: not isl.Set(text, ctx).is_empty())
-    return found if isinstance(found, bool) else None
+    return _has_points(text, MAX_OPERATIONS)
 
 
 def highest(use: Use, form: Form) -> int | None:
@@ -181,8 +187,7 @@ def leaves_interval(use: Use, form: Form, low: int, high: int) -> bool | None:
     text = (
         f"{{ [{','.join(point.own)}] : {point.domain} and ({value} < {low} or {value} > {high}) }}"
     )
-    found = _query(lambda isl, ctx: not isl.Set(text, ctx).is_empty())
-    return found if isinstance(found, bool) else None
+    return _has_points(text, MAX_OPERATIONS)
 
 
 def _earlier(reader: Point, writer: Point, *, text_first: bool) -> str:
@@ -275,8 +280,7 @@ def between_touches(update: Use, other: Use) -> bool | None:
             f"({_earlier(last, middle, text_first=not text_first)})",
         )
     )
-    found = _query(lambda isl, ctx: not isl.Set(f"{{ [{variables}] : {text} }}", ctx).is_empty())
-    return found if isinstance(found, bool) else None
+    return _has_points(f"{{ [{variables}] : {text} }}", MAX_OPERATIONS)
 
 
 def fills(writers: Iterable[Use], shape: Sequence[int]) -> bool | None:

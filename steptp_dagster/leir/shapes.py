@@ -8,6 +8,7 @@ from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Use
 from steptp_dagster.leir.affine import FloorDiv, Form, Terms
 from steptp_dagster.leir.formulas import TRUE, NonNegative, Zero, atoms_of
+from steptp_dagster.leir.nest_memory import Extents
 from steptp_dagster.leir.regions import dense, single_index
 from steptp_dagster.leir.signature import SignedProgram
 
@@ -31,29 +32,63 @@ def shapes_of(accesses: Accesses) -> dict[str, Shape]:
     """The shapes, from the accesses of a program."""
     known = accesses.signed.signature.by_name
     shapes = {name: variable.shape for name, variable in known.items()}
-    for name, uses in accesses.by_tensor.items():
-        if name not in known:
-            shapes[name] = _inferred(uses)
+    for i, facts in enumerate(accesses.facts):
+        for touched in facts.outline.touched:
+            name = touched.name
+            if name not in shapes:
+                shapes[name] = _inferred(accesses, name, i)
     return dict(sorted(shapes.items()))
 
 
-def _inferred(uses: list[Use]) -> Shape:
-    writes = [u for u in uses if u.write]
-    rank = len((writes or uses)[0].subscripts)
-    shape = [1] * rank
-    for use in writes:
-        if len(use.subscripts) != rank or use.bounds.empty:
-            continue
-        for d, form in enumerate(use.subscripts):
-            _, high = use.bounds.interval(form)
-            if high < shape[d]:
-                continue
-            if not _attained(use, form):
-                exact = sets.highest(use, form)
-                if exact is None and sets.happens(use) is False:
-                    break
-                high = high if exact is None else exact
-            shape[d] = max(shape[d], high + 1)
+def _inferred(accesses: Accesses, name: str, first: int) -> Shape:
+    """The shape of an intermediate; ``first`` is the first nest that touches it."""
+    writers = accesses.writers.get(name, ())
+    outline = accesses.facts[writers[0] if writers else first].outline
+    annotation = next(t.annotation for t in outline.touched if t.name == name)
+    if annotation is not None:
+        rank = annotation[2]
+    elif writers:
+        rank = len(accesses.part(writers[0]).writes[name][0].access.subscripts)
+    else:
+        rank = len(accesses.part(first).by_tensor[name][0].access.subscripts)
+    shape = (1,) * rank
+    for j in writers:
+        reached = _extents(accesses, j)[name].get(rank)
+        if reached is not None:
+            shape = tuple(map(max, shape, reached))
+    return shape
+
+
+def _extents(accesses: Accesses, i: int) -> Extents:
+    """How far nest ``i`` writes each tensor, by rank; kept with the nest."""
+    facts = accesses.facts[i]
+    if facts.extents is None:
+        found: Extents = {}
+        for name, writes in accesses.part(i).writes.items():
+            found[name] = {}
+            for use in writes:
+                reached = _reached(use)
+                if reached is not None:
+                    rank = len(reached)
+                    other = found[name].get(rank, reached)
+                    found[name][rank] = tuple(map(max, other, reached))
+        facts.extents = found
+    return facts.extents
+
+
+def _reached(write: Use) -> Shape | None:
+    """One more than the highest subscript per dimension; None if it is sure never to happen."""
+    if write.bounds.empty:
+        return None
+    shape = []
+    for form in write.subscripts:
+        _, high = write.bounds.interval(form)
+        if not _attained(write, form):
+            exact = sets.highest(write, form)
+            if exact is None and sets.happens(write) is False:
+                return None
+            high = high if exact is None else exact
+        shape.append(high + 1)
     return tuple(shape)
 
 

@@ -80,6 +80,17 @@ class Signature:
         return {v.name: v for v in self.variables}
 
     @cached_property
+    def value_ranges(self) -> dict[str, tuple[Scalar, Scalar]]:
+        """Lowest and highest value of the variables of which they are known, by name."""
+        found: dict[str, tuple[Scalar, Scalar]] = {}
+        for v in self.variables:
+            if v.values:
+                found[v.name] = min(v.values), max(v.values)
+            elif v.low is not None and v.high is not None:
+                found[v.name] = v.low, v.high
+        return found
+
+    @cached_property
     def outputs(self) -> tuple[Variable, ...]:
         """The outputs, in order."""
         return tuple(v for v in self.variables if v.role == "output")

@@ -7,13 +7,16 @@ whole program must be left out there.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from steptp_dagster.leir.accesses import Accesses, Statement, Use
-from steptp_dagster.leir.ast import BLOCK_AXES, THREAD_AXES, Access, Index, Nest
-from steptp_dagster.leir.typing import type_violations
+from steptp_dagster.leir.ast import BLOCK_AXES, THREAD_AXES, Access, Index, Loop, Nest
+from steptp_dagster.leir.outline import Annotation
+from steptp_dagster.leir.typing import type_violations, well_typed
+from steptp_dagster.leir.uses import NestUses
 from steptp_dagster.leir.violation import Violation
-from steptp_dagster.leir.walk import Path, all_nests, expressions, iter_expr, loops_around
+from steptp_dagster.leir.walk import Path, expressions, iter_expr
 
 #: Legal numbers of lanes of a ``V`` loop; ``limits`` bounds their size in bytes.
 VECTOR_WIDTHS: Final = (1, 2, 4, 8, 16)
@@ -28,69 +31,119 @@ class Structure:
     sound: bool
 
 
+#: What makes deeper questions meaningless.
+_UNSOUND: Final = ("index-rebound", "axis-repeated", "unbound-index")
+#: A violation, the number of its rule, and the tensors that it makes deeper checks leave out.
+_Found = tuple[int, Violation, tuple[str, ...]]
+#: The rules that more than one nest takes part in; rule 4 is that of types.
+_TENSORS: Final = 1
+_SCOPES: Final = 3
+_TYPES: Final = 4
+
+
 def check_structure(accesses: Accesses) -> Structure:
     """Check everything that needs no question about elements."""
-    found: list[Violation] = []
-    broken: set[str] = set()
-    sound = True
-    for violation in (*_loops(accesses), *_indices(accesses)):
-        found.append(violation)
-        sound = sound and violation.kind not in ("index-rebound", "axis-repeated", "unbound-index")
-    for violation, name in (*_tensors(accesses), *_threads(accesses), *_scopes(accesses)):
-        found.append(violation)
-        broken.update(name)
-    for statement in accesses.statements:
-        wrong = type_violations(statement.equation, statement.path)
-        found.extend(wrong)
-        sound = sound and not wrong
-    return Structure(tuple(found), frozenset(broken), sound)
+    found: list[_Found] = []
+    for i, facts in enumerate(accesses.facts):
+        found.extend(facts.found("structure", partial(_nest, accesses, i)))
+    if not _agree(accesses):
+        found.extend((_TENSORS, *v) for v in _tensors(accesses))
+        found.extend((_SCOPES, *v) for v in _scopes(accesses))
+    found.sort(key=lambda f: f[0])  # violations at one place stand in the order of the rules
+    sound = not any(rule == _TYPES or v.kind in _UNSOUND for rule, v, _ in found)
+    broken = frozenset(name for _, _, names in found for name in names)
+    return Structure(tuple(v for _, v, _ in found), broken, sound)
 
 
-def _loops(accesses: Accesses) -> Iterator[Violation]:
-    program = accesses.signed.program
-    for path, nest in all_nests(program):
-        outer = list(loops_around(program, path))
-        for k, loop in enumerate(nest.loops):
-            if any(o.index == loop.index for o in outer):
-                yield Violation(
-                    "index-rebound",
-                    f"loop {loop.index} stands inside another loop {loop.index}",
-                    path,
-                    loop.pos,
-                    loop.index,
-                    "an index that no enclosing loop binds",
-                )
-            if loop.axis is not None and any(o.axis == loop.axis for o in outer):
-                yield Violation(
-                    "axis-repeated",
-                    f"the axis {loop.axis} is bound twice on one path",
-                    path,
-                    loop.pos,
-                    loop.index,
-                    "each hardware axis at most once on a path",
-                )
-            if loop.kind == "P" and any(o.kind == "P" for o in outer):
-                yield Violation(
-                    "parallel-nested",
-                    f"P loop {loop.index} stands inside another P loop",
-                    path,
-                    loop.pos,
-                    f"P loop {loop.index}",
-                    "at most one P loop on a path",
-                )
-            if loop.kind in ("P", "B") and any(o.kind == "V" for o in outer):
-                yield Violation(
-                    "parallel-in-vector",
-                    f"{loop.kind} loop {loop.index} stands inside a V loop",
-                    path,
-                    loop.pos,
-                    f"{loop.kind} loop {loop.index}",
-                    "no P or B loop inside a V loop",
-                )
-            if loop.kind == "V":
-                inner = k + 1 < len(nest.loops) or any(isinstance(s, Nest) for s in nest.body)
-                yield from _vector(path, loop.index, loop.extent, loop.pos, inner=inner)
-            outer.append(loop)
+def _nest(accesses: Accesses, i: int) -> tuple[_Found, ...]:
+    """What one nest breaks by itself."""
+    return tuple(_alone(accesses, i))
+
+
+def _alone(accesses: Accesses, i: int) -> Iterator[_Found]:
+    part = accesses.part(i)
+    for violation in (*_loops(part.nest, (i,), []), *_indices(part.statements)):
+        yield 0, violation, ()
+    for violation, names in _threads(part):
+        yield 2, violation, names
+    for statement in part.statements:
+        if not well_typed(statement.equation):
+            for violation in type_violations(statement.equation, statement.path):
+                yield _TYPES, violation, ()
+
+
+def _agree(accesses: Accesses) -> bool:
+    """Whether all nests surely agree on names, annotations and places of tensors."""
+    known = accesses.signed.signature.by_name
+    annotations: dict[str, Annotation] = {}
+    for facts in accesses.facts:
+        for touched in facts.outline.touched:
+            name, annotation = touched.name, touched.annotation
+            if annotation is None or (touched.blocks is None and annotation[1] != "g"):
+                return False
+            if name in annotations:
+                if annotations[name] != annotation or annotation[1] != "g":
+                    return False
+                continue
+            annotations[name] = annotation
+            variable = known.get(name)
+            if variable is not None:
+                if annotation != (variable.dtype, "g", len(variable.shape)):
+                    return False
+                if variable.role != "output" and name in accesses.writers:
+                    return False
+            elif name not in accesses.writers:
+                return False
+    return True
+
+
+def _loops(nest: Nest, path: Path, around: list[Loop]) -> Iterator[Violation]:
+    """Names and kinds of the loops of a nest and the nests inside it."""
+    outer = list(around)
+    for k, loop in enumerate(nest.loops):
+        if any(o.index == loop.index for o in outer):
+            yield Violation(
+                "index-rebound",
+                f"loop {loop.index} stands inside another loop {loop.index}",
+                path,
+                loop.pos,
+                loop.index,
+                "an index that no enclosing loop binds",
+            )
+        if loop.axis is not None and any(o.axis == loop.axis for o in outer):
+            yield Violation(
+                "axis-repeated",
+                f"the axis {loop.axis} is bound twice on one path",
+                path,
+                loop.pos,
+                loop.index,
+                "each hardware axis at most once on a path",
+            )
+        if loop.kind == "P" and any(o.kind == "P" for o in outer):
+            yield Violation(
+                "parallel-nested",
+                f"P loop {loop.index} stands inside another P loop",
+                path,
+                loop.pos,
+                f"P loop {loop.index}",
+                "at most one P loop on a path",
+            )
+        if loop.kind in ("P", "B") and any(o.kind == "V" for o in outer):
+            yield Violation(
+                "parallel-in-vector",
+                f"{loop.kind} loop {loop.index} stands inside a V loop",
+                path,
+                loop.pos,
+                f"{loop.kind} loop {loop.index}",
+                "no P or B loop inside a V loop",
+            )
+        if loop.kind == "V":
+            inner = k + 1 < len(nest.loops) or any(isinstance(s, Nest) for s in nest.body)
+            yield from _vector(path, loop.index, loop.extent, loop.pos, inner=inner)
+        outer.append(loop)
+    for j, child in enumerate(nest.body):
+        if isinstance(child, Nest):
+            yield from _loops(child, (*path, j), outer)
 
 
 def _vector(path: Path, name: str, extent: int, pos: int, *, inner: bool) -> Iterator[Violation]:
@@ -114,8 +167,8 @@ def _vector(path: Path, name: str, extent: int, pos: int, *, inner: bool) -> Ite
         )
 
 
-def _indices(accesses: Accesses) -> Iterator[Violation]:
-    for statement in accesses.statements:
+def _indices(statements: list[Statement]) -> Iterator[Violation]:
+    for statement in statements:
         bound = statement.bounds.box
         reported: set[str] = set()
         for root in expressions(statement.equation):
@@ -219,30 +272,26 @@ def _axes(statement: Statement, of: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(axis for axis in of if axis in statement.axes)
 
 
-def _threads(accesses: Accesses) -> Iterator[tuple[Violation, tuple[str, ...]]]:
+def _threads(part: NestUses) -> Iterator[tuple[Violation, tuple[str, ...]]]:
     """Under threads every equation of a nest stands under the same set of thread axes."""
-    nests: dict[int, list[Statement]] = {}
-    for statement in accesses.statements:
-        nests.setdefault(statement.path[0], []).append(statement)
-    for i, here in nests.items():
-        sets = [_axes(s, THREAD_AXES) for s in here]
-        widest = max(sets, key=len)
-        for statement, axes in zip(here, sets, strict=True):
-            if axes == widest:
-                continue
-            private = {u.tensor for u in accesses.under((i,)) if u.access.scope != "g"}
-            yield (
-                Violation(
-                    "thread-structure",
-                    f"the equation stands under thread axes {_listed(axes)}, another one of this "
-                    f"nest under {_listed(widest)}",
-                    statement.path,
-                    statement.equation.pos,
-                    _listed(axes),
-                    _listed(widest),
-                ),
-                tuple(sorted(private)),
-            )
+    sets = [_axes(s, THREAD_AXES) for s in part.statements]
+    widest = max(sets, key=len)
+    for statement, axes in zip(part.statements, sets, strict=True):
+        if axes == widest:
+            continue
+        private = {u.tensor for u in part.uses if u.access.scope != "g"}
+        yield (
+            Violation(
+                "thread-structure",
+                f"the equation stands under thread axes {_listed(axes)}, another one of this "
+                f"nest under {_listed(widest)}",
+                statement.path,
+                statement.equation.pos,
+                _listed(axes),
+                _listed(widest),
+            ),
+            tuple(sorted(private)),
+        )
 
 
 def _listed(axes: tuple[str, ...]) -> str:

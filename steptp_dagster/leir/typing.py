@@ -15,6 +15,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, assert_never
 
@@ -284,6 +285,12 @@ def type_violations(equation: Equation, path: Path = ()) -> tuple[Violation, ...
     ``guard-not-bool``, ``logical-not-bool``, ``integer-power``, ``literal-out-of-range``.
     """
     return tuple(violations_of(typed_equation(equation), path))
+
+
+@lru_cache(maxsize=4096)
+def well_typed(equation: Equation) -> bool:
+    """Whether an equation breaks no type rule; remembered, since most equations recur."""
+    return not type_violations(equation)
 
 
 def violations_of(typed: TypedEquation, path: Path) -> Iterator[Violation]:

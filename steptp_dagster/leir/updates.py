@@ -6,8 +6,8 @@ written before it, it starts from the operator's identity; if everything was, it
 other equation that reads its own target is a *recurrence* and never starts implicitly.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from steptp_dagster.leir import sets
@@ -16,9 +16,10 @@ from steptp_dagster.leir.affine import Form, names_in
 from steptp_dagster.leir.apart import proved_apart
 from steptp_dagster.leir.ast import Access, Binary, Call, Equation, Expr, Unary
 from steptp_dagster.leir.formulas import TRUE
-from steptp_dagster.leir.regions import covers, region
+from steptp_dagster.leir.regions import box_of, boxes_cover, covers, region
 from steptp_dagster.leir.sets import Relation
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.uses import NestUses
 from steptp_dagster.leir.walk import Path, accesses_in, expressions, indices_in
 
 Operator = Literal["+", "*", "max", "min"]
@@ -62,16 +63,45 @@ class PureForm:
     subtract: bool
 
 
-def classify(signed: SignedProgram) -> dict[Path, Update]:
+def classify(signed: SignedProgram) -> Mapping[Path, Update]:
     """What every equation does to its target, by path. Never raises, even on invalid programs."""
     from steptp_dagster.leir.analysis import Analysis
 
     return Analysis.of(signed).updates
 
 
-def classify_all(accesses: Accesses) -> dict[Path, Update]:
-    """The same, from the accesses of a program."""
-    return {s.path: _classified(accesses, s) for s in accesses.statements}
+class Updates(Mapping[Path, Update]):
+    """What every equation of a program does to its target, worked out one by one."""
+
+    def __init__(self, accesses: Accesses) -> None:
+        self._accesses = accesses
+        self._known: dict[Path, Update] = {}
+
+    def __getitem__(self, path: Path) -> Update:
+        known = self._known.get(path)
+        if known is None:
+            statement = self._accesses.statement_at[path]
+            known = self._known[path] = self.of(statement)
+        return known
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._accesses.statement_at)
+
+    def __len__(self) -> int:
+        return len(self._accesses.statement_at)
+
+    def of(self, statement: Statement) -> Update:
+        """What the equation of a statement does."""
+        path = statement.path
+        known = self._known.get(path)
+        if known is None:
+            own = own_update(self._accesses.part(path[0]), statement)
+            if own.kind == "update":
+                target = self._accesses.part(path[0]).by_statement[path][0]
+                init, decided = first_touch(self._accesses, target)
+                own = replace(own, init=init, decided=decided)
+            known = self._known[path] = own
+        return known
 
 
 def pure_form(equation: Equation) -> PureForm | None:
@@ -140,8 +170,16 @@ def _joined(op: Operator, parts: Sequence[tuple[Expr, bool]]) -> Expr:
     return result
 
 
-def _classified(accesses: Accesses, statement: Statement) -> Update:
-    target, *reads = accesses.by_statement[statement.path]
+def own_update(part: NestUses, statement: Statement) -> Update:
+    """What an equation does, as far as its nest tells: ``init`` is left open."""
+    known = part.own_updates.get(statement.path)
+    if known is None:
+        known = part.own_updates[statement.path] = _classified(part, statement)
+    return known
+
+
+def _classified(part: NestUses, statement: Statement) -> Update:
+    target, *reads = part.by_statement[statement.path]
     own = [r for r in reads if r.tensor == target.tensor]
     used = frozenset(n for form in target.forms[: target.private] for n in names_in(form))
     # by the text: in ``X_{a//8}`` the subscript uses ``a`` also where ``a`` stays below 8
@@ -160,17 +198,14 @@ def _classified(accesses: Accesses, statement: Statement) -> Update:
     )
     names = [ref.name for ref in statement.chain]
     depth = min((names.index(n) for n in repeating), default=len(names))
-    init, decided = first_touch(accesses, target)
     return Update(
         "update",
         pure.op,
         pure.operand,
         pure.subtract,
-        init,
-        decided,
-        unused,
-        repeating,
-        depth,
+        reduction_loops=unused,
+        repeating_loops=repeating,
+        init_depth=depth,
     )
 
 
@@ -187,10 +222,11 @@ def _returns_never(target: Use, k: int) -> bool:
 
 def first_touch(accesses: Accesses, target: Use) -> tuple[Init, bool]:
     """How a pure update starts, and whether that is proved: who writes its elements before it?"""
-    others = [w for w in accesses.writes[target.tensor] if w.statement is not target.statement]
     variable = accesses.signed.signature.by_name.get(target.tensor)
     if variable is not None and variable.role != "output":
         return "continue", True  # an error of its own: inputs are not written
+    writes = accesses.writes_until(target.tensor, target.statement.path[0])
+    others = [w for w in writes if w.statement is not target.statement]
     before = [w for w in others if not _never_before(w, target)]
     if not before:
         return "identity", True
@@ -247,10 +283,24 @@ def written_before(reader: Use, writes: Sequence[Use]) -> bool | None:
             return True
     if not certain:
         return None if writes else False
+    if _written_together(reader, certain):
+        return True
     answer = sets.all_written_before(reader, certain)
     if answer is False and (reader.opaque or reader.on_data or len(certain) < len(writes)):
         return None
     return answer
+
+
+def _written_together(reader: Use, writes: Sequence[Use]) -> bool:
+    """Whether boxes that earlier nests filled contain all that is read (a concatenation's parts)."""
+    boxes = []
+    for write in writes:
+        earlier = write.statement.order < reader.statement.order
+        if earlier and not common_loops(write.chain, reader.chain):
+            place = region(write, frozenset())
+            if place is not None and not place.needs and (box := box_of(place)) is not None:
+                boxes.append(box)
+    return boxes_cover(boxes, tuple(reader.bounds.interval(form) for form in reader.forms))
 
 
 def _written_some_iterations_ago(reader: Use, write: Use) -> bool:

@@ -119,19 +119,28 @@ def expressions(equation: Equation) -> tuple[Expr, ...]:
 
 
 def map_equation(equation: Equation, function: Callable[[Expr], Expr]) -> Equation:
-    """Map target, value and guard; the mapped target must be an access."""
+    """Map target, value and guard; the equation itself where nothing changed.
+
+    The mapped target must be an access.
+    """
     target = function(equation.target)
     if not isinstance(target, Access):
         raise TypeError(f"the target of an equation became {type(target).__name__}")
+    value = function(equation.value)
     guard = None if equation.guard is None else function(equation.guard)
-    return replace(equation, target=target, value=function(equation.value), guard=guard)
+    if target is equation.target and value is equation.value and guard is equation.guard:
+        return equation
+    return replace(equation, target=target, value=value, guard=guard)
 
 
 def map_statement(statement: Statement, function: Callable[[Expr], Expr]) -> Statement:
-    """Map every expression of a statement; loops stay."""
+    """Map every expression of a statement; the statement itself where nothing changed."""
     if isinstance(statement, Equation):
         return map_equation(statement, function)
-    return replace(statement, body=tuple(map_statement(s, function) for s in statement.body))
+    body = tuple(map_statement(s, function) for s in statement.body)
+    if all(a is b for a, b in zip(body, statement.body, strict=True)):
+        return statement
+    return replace(statement, body=body)
 
 
 def map_program(program: Program, function: Callable[[Expr], Expr]) -> Program:

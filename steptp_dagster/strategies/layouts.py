@@ -227,5 +227,7 @@ def with_accesses(
             return change(path, node) if isinstance(node, Access) else node
 
         return map_equation(statement, lambda expr: map_expr(expr, visit))
-    body = (with_accesses(inner, (*path, i), change) for i, inner in enumerate(statement.body))
-    return replace(statement, body=tuple(body))
+    body = tuple(with_accesses(s, (*path, i), change) for i, s in enumerate(statement.body))
+    if all(a is b for a, b in zip(body, statement.body, strict=True)):
+        return statement
+    return replace(statement, body=body)

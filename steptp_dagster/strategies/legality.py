@@ -1,25 +1,38 @@
 """Whether a candidate result is legal: validity and target limits, remembered.
 
 A survey asks for every candidate and ``step.take`` asks again for the one that is taken; the
-answers depend on the program alone, so the last few are kept.
+answers depend on the program alone, so they are kept. A check costs what is new in the program:
+the analyses remember nests (``leir.nest_memory``).
 """
 
-from functools import lru_cache
 from typing import Final
 
+from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.limits import check_limits
-from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.nest_memory import remember
+from steptp_dagster.leir.signature import Signature, SignedProgram
 from steptp_dagster.leir.validity import check
 
 #: Reason and message of the first fault, or None.
 Fault = tuple[str, str] | None
 
-_REMEMBERED: Final = 512
+_REMEMBERED: Final = 2048
+#: By the signature object and the nests; the entry keeps the signature alive.
+_Key = tuple[int, tuple[int, ...]]
+_known: Final[dict[_Key, tuple[Signature, Fault]]] = {}
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def fault(program: SignedProgram) -> Fault:
     """``result-invalid`` or ``result-over-limits`` with words, or None for a legal program."""
+    accesses = Analysis.of(program).accesses
+    key = id(program.signature), tuple([nest.serial for nest in accesses.known])
+    found = _known.get(key)
+    if found is None or found[0] is not program.signature:
+        found = remember(_known, key, (program.signature, _fault(program)), _REMEMBERED)
+    return found[1]
+
+
+def _fault(program: SignedProgram) -> Fault:
     for violation in check(program):
         return "result-invalid", f"{violation.kind}: {violation.message}"
     for violation in check_limits(program):

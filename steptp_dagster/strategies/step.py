@@ -7,7 +7,9 @@ value with a reason and not an exception: one bad site must not cost the others.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from steptp_dagster.leir.ast import Program
 from steptp_dagster.leir.instances import same_instances
+from steptp_dagster.leir.nest_memory import KnownNest, known_nest
 from steptp_dagster.leir.parser import ParseError, parse
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import SignedProgram
@@ -86,7 +88,37 @@ def objection(
 
 
 def _reads_back(signed: SignedProgram) -> bool:
+    """Whether the text of a program reads as the program.
+
+    Nests read back one by one where no read would be given another annotation: the text of a
+    program is that of its nests.
+    """
+    nests = signed.program.nests
+    known = [known_nest(nest) for nest in nests]
+    if not _annotated_alike(signed, known):
+        return _parses_as(signed.program, signed)
+    for nest, memory in zip(nests, known, strict=True):
+        if memory.reads_back is None:
+            memory.reads_back = _parses_as(Program((nest,)), None)
+        if not memory.reads_back:
+            return False
+    return True
+
+
+def _annotated_alike(signed: SignedProgram, nests: list[KnownNest]) -> bool:
+    found = {v.name: (v.dtype, "g") for v in signed.signature.variables}
+    for nest in nests:
+        for touched in nest.outline.touched:
+            if touched.annotation is None:
+                return False
+            if found.setdefault(touched.name, touched.annotation[:2]) != touched.annotation[:2]:
+                return False
+    return True
+
+
+def _parses_as(program: Program, signed: SignedProgram | None) -> bool:
     try:
-        return parse(to_text(signed.program), signed.signature).program == signed.program
+        parsed = parse(to_text(program), None if signed is None else signed.signature)
     except ParseError:
         return False
+    return parsed.program == program

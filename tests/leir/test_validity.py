@@ -2,7 +2,7 @@
 
 import pytest
 
-from steptp_dagster.leir import sets
+from steptp_dagster.leir import nest_memory, sets
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check, is_valid
@@ -254,7 +254,9 @@ def test_a_table_that_is_not_written_everywhere_is_not_trusted() -> None:
 def test_a_query_over_the_operation_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     header, short, temps = REAL["reshape of a product"]
     monkeypatch.setattr(sets, "MAX_OPERATIONS", 10)
+    nest_memory.forget()
     assert kinds(header, short, temps) == ["undecided"]
+    nest_memory.forget()
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class LayoutTransformation(Strategy):
         box = _box(program, reads)
         name = new_tensor_names(program, 1)[0]
         old = reads[0].access
-        statement_at = Analysis.of(program).accesses.statement_at
+        converter_at = Analysis.of(program).accesses.converter
 
         def change(path: Path, node: Access) -> Access:
             if node.name != tensor:
@@ -144,7 +144,7 @@ class LayoutTransformation(Strategy):
             local = tuple(
                 affine_sum(s, -low) for s, low in zip(node.subscripts, box.low, strict=True)
             )
-            converter = statement_at[path].converter
+            converter = converter_at(path)
             return replace(
                 node, name=name, subscripts=layout.subscripts(local, box.shape, converter)
             )

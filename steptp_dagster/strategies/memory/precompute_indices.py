@@ -118,10 +118,10 @@ class PrecomputeIndices(Strategy):
         names = _order(expr)
         lookup = Access(name, "i64", "g", tuple(Index(index) for index in names))
 
-        statement_at = Analysis.of(program).accesses.statement_at
+        converter_at = Analysis.of(program).accesses.converter
 
         def change(where: Path, node: Access) -> Access:
-            converter = statement_at[where].converter
+            converter = converter_at(where)
             looked_up = tuple(lookup if _same(s, expr, converter) else s for s in node.subscripts)
             return Access(node.name, node.dtype, node.scope, looked_up)
 

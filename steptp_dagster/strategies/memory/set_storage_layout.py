@@ -117,12 +117,12 @@ class SetStorageLayout(Strategy):
         """Map the subscripts of every access to the tensor."""
         tensor, layout = site.text("tensor"), layout_of(site)
         shape = Analysis.of(program).shapes[tensor]
-        statement_at = Analysis.of(program).accesses.statement_at
+        converter_at = Analysis.of(program).accesses.converter
 
         def change(path: Path, node: Access) -> Access:
             if node.name != tensor:
                 return node
-            converter = statement_at[path].converter
+            converter = converter_at(path)
             return replace(node, subscripts=layout.subscripts(node.subscripts, shape, converter))
 
         nests = (with_accesses(n, (i,), change) for i, n in enumerate(program.program.nests))

@@ -1,0 +1,144 @@
+"""Speed of surveys and steps on one core: what one step of each strategy costs.
+
+    python benchmarks/bench_steps.py [--strategy NAME ...] [--sources NAME ...] [--profile]
+
+Every strategy surveys every source of a sample and takes the step at every site. A *case* is one
+strategy on one source: its time (processor time, survey and all steps) over the number of its
+steps. Prints median, 90th percentile and worst over the cases, by strategy and over all. The
+target is a median of 1.5 ms per step.
+
+Nothing is known of a program when a case begins. Cases with more than ``MOST`` sites take an even
+sample of the sites; their survey counts in the same proportion.
+"""
+
+import argparse
+import cProfile
+import pstats
+import random
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import process_time
+
+from steptp_dagster.leir import nest_memory
+from steptp_dagster.leir.fileform import read, write
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.strategies.registry import strategies, strategy
+from steptp_dagster.strategies.step import Step, take
+from steptp_dagster.translate.translate import Translation, translate
+
+SAMPLE = (
+    "Matmul3D",
+    "GELU",
+    "softmax",
+    "Max_reduction_over_a_dimension",
+    "cumsum",
+    "LayerNorm",
+    "GroupNorm",
+    "Max_Pooling_2D",
+    "Average_Pooling_3D",
+    "conv_standard_2D__square_input__square_kernel",
+    "conv_depthwise_separable_2D",
+    "CrossEntropyLoss",
+    "MinGPTCausalAttention",
+    "GQA_max",
+    "MHA_Gemm_GeLU_mean",
+    "Gemm_BatchNorm_Scaling_Softmax",
+    "Matmul_Sum_Max_AvgPool_LogSumExp_LogSumExp",
+    "Conv2d_Add_Scale_Sigmoid_GroupNorm",
+    "Conv3d_Softmax_MaxPool_MaxPool",
+)
+MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One strategy on one source: sites, steps taken, seconds of the survey and of the steps."""
+
+    strategy: str
+    source: str
+    sites: int
+    steps: int
+    surveying: float
+    taking: float
+
+    @property
+    def per_step(self) -> float:
+        """Milliseconds per step."""
+        return (self.surveying / self.sites + self.taking / self.steps) * 1e3
+
+
+def translated(name: str) -> SignedProgram:
+    """A source at its first sampled shape."""
+    shape = SOURCES[name].sample(random.Random(0), 2)[0]
+    built = SOURCES[name].build(shape, "f32", 0)
+    found = translate(built.module, built.blank(), source=name, ranges=built.ranges)
+    if not isinstance(found, Translation):
+        raise SystemExit(f"{name} does not translate: {found}")
+    return found.signed
+
+
+def case(name: str, source: str, text: str) -> Case | None:
+    """Run one case; None where the strategy has no site."""
+    nest_memory.forget()
+    program = read(text).signed
+    one = strategy(name)
+    start = process_time()
+    sites = one.survey(program).sites
+    surveying = process_time() - start
+    stride = -(-len(sites) // MOST)
+    chosen = sites[::stride] if sites else ()
+    start = process_time()
+    taken = [take(one, program, site) for site in chosen]
+    taking = process_time() - start
+    if not all(isinstance(step, Step) for step in taken):
+        raise SystemExit(f"{name} on {source}: a listed site was refused")
+    return Case(name, source, len(sites), len(taken), surveying, taking) if taken else None
+
+
+def line(label: str, cases: Sequence[Case]) -> str:
+    """One row of the table."""
+    spent = sorted(c.per_step for c in cases)
+    worst = max(cases, key=lambda c: c.per_step)
+    survey = statistics.median(c.surveying / c.sites for c in cases) * 1e3
+    take_ = statistics.median(c.taking / c.steps for c in cases) * 1e3
+    return (
+        f"{label[:40]:40} {len(cases):4} {sum(c.sites for c in cases):6} "
+        f"{statistics.median(spent):8.2f} {spent[int(0.9 * (len(spent) - 1))]:8.2f} "
+        f"{spent[-1]:8.2f} {survey:8.2f} {take_:8.2f}  {worst.source}"
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the cases and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--strategy", action="append", choices=sorted(strategies()))
+    parser.add_argument("--sources", nargs="*", default=SAMPLE)
+    parser.add_argument("--profile", action="store_true", help="show where the time goes")
+    wanted = parser.parse_args(arguments)
+    names = wanted.strategy or sorted(strategies())
+    texts = {source: write(translated(source)) for source in wanted.sources}
+    profile = cProfile.Profile()
+    if wanted.profile:
+        profile.enable()
+    every: list[Case] = []
+    print(
+        f"{'ms per step':40} {'':4} {'sites':>6} {'median':>8} {'p90':>8} {'worst':>8} "
+        f"{'survey':>8} {'take':>8}"
+    )
+    for name in names:
+        found = [c for source, text in texts.items() if (c := case(name, source, text))]
+        every += found
+        if found:
+            print(line(name, found), flush=True)
+    if every:
+        print(line("all cases", every))
+    if wanted.profile:
+        profile.disable()
+        pstats.Stats(profile).sort_stats("tottime").print_stats(45)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

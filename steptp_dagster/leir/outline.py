@@ -1,0 +1,113 @@
+"""What the rest of a program needs to know of a top-level nest, read off its text.
+
+The outline of a nest says which tensors it touches, how they are annotated, and whether it reads
+or writes them. It depends on the nest alone and is made once per nest.
+"""
+
+from dataclasses import dataclass
+
+from steptp_dagster.leir.ast import BLOCK_AXES, Access, Equation, Expr, Nest
+from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.walk import children
+
+#: Dtype, scope and rank of an access.
+Annotation = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """One tensor that a nest touches.
+
+    ``annotation`` is that of all accesses and ``blocks`` the block axes around all of them; None
+    where they differ.
+    """
+
+    name: str
+    annotation: Annotation | None
+    blocks: frozenset[str] | None
+    read: bool
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The tensors of one nest in the order of their first use.
+
+    ``tables`` are the tensors that are accessed as integers.
+    """
+
+    touched: tuple[Touched, ...]
+    tables: tuple[str, ...]
+
+
+class _Seen:
+    """What the accesses to one tensor have in common so far."""
+
+    __slots__ = ("annotation", "blocks", "read", "written")
+
+    def __init__(self, annotation: Annotation, blocks: frozenset[str]) -> None:
+        self.annotation: Annotation | None = annotation
+        self.blocks: frozenset[str] | None = blocks
+        self.read = self.written = False
+
+
+class _Reader:
+    """Collects the accesses of a nest."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, _Seen] = {}
+        self.tables: dict[str, None] = {}
+
+    def nest(self, nest: Nest, outer: frozenset[str]) -> None:
+        """All equations of a nest that stands under the block axes ``outer``."""
+        bound = {loop.axis for loop in nest.loops if loop.kind == "B"}
+        blocks = outer.union(axis for axis in BLOCK_AXES if axis in bound)
+        for child in nest.body:
+            if isinstance(child, Nest):
+                self.nest(child, blocks)
+            else:
+                self.equation(child, blocks)
+
+    def equation(self, equation: Equation, blocks: frozenset[str]) -> None:
+        """The target, then what is read."""
+        target = equation.target
+        self.access(target, blocks).written = True
+        for subscript in target.subscripts:
+            self.reads(subscript, blocks)
+        self.reads(equation.value, blocks)
+        if equation.guard is not None:
+            self.reads(equation.guard, blocks)
+
+    def reads(self, expr: Expr, blocks: frozenset[str]) -> None:
+        """All accesses in an expression."""
+        if isinstance(expr, Access):
+            self.access(expr, blocks).read = True
+        for child in children(expr):
+            self.reads(child, blocks)
+
+    def access(self, access: Access, blocks: frozenset[str]) -> _Seen:
+        """Note one access."""
+        name = access.name
+        annotation = (access.dtype, access.scope, len(access.subscripts))
+        seen = self.seen.get(name)
+        if seen is None:
+            seen = self.seen[name] = _Seen(annotation, blocks)
+        else:
+            if seen.annotation != annotation:
+                seen.annotation = None
+            if seen.blocks != blocks:
+                seen.blocks = None
+        if DTYPES[access.dtype].is_integer:
+            self.tables[name] = None
+        return seen
+
+
+def outline_of(nest: Nest) -> Outline:
+    """The outline of a top-level nest."""
+    reader = _Reader()
+    reader.nest(nest, frozenset())
+    touched = tuple(
+        Touched(name, seen.annotation, seen.blocks, seen.read, seen.written)
+        for name, seen in reader.seen.items()
+    )
+    return Outline(touched, tuple(reader.tables))
