@@ -139,21 +139,11 @@ def _seed(row: dict[str, Any]) -> int:
 
 def translated(source: dict[str, Any]) -> "tuple[SignedProgram, str]":
     """The LEIR of a source row made anew, and the digest of its code today."""
-    import json
-
     from steptp_dagster.dataset.stages.sources import source_of
-    from steptp_dagster.translate.translate import TranslationRefusal, translate
+    from steptp_dagster.dataset.translations import subject
+    from steptp_dagster.translate.translate import TranslationRefusal
 
-    library = source_of(source["program"])
-    built = library.build(json.loads(source["shapes"]), source["dtype"], source["seed"])
-    inputs = built.example(source["seed"])
-    found = translate(
-        built.module,
-        inputs,
-        source=source["program"],
-        ranges=built.ranges,
-        naive=source["form"] == "naive",
-    )
+    found = subject(source).translated(source["form"])
     if isinstance(found, TranslationRefusal):
         raise Failure(f"the source is refused now: {found}", REJECTED)
-    return found.signed, library.code_hash
+    return found.signed, source_of(source["program"]).code_hash

@@ -1,4 +1,4 @@
-"""Rows of ``leir_programs``: a signed program with its measures, and back."""
+"""Rows of ``leir_programs`` and ``translations``: a program with its measures, and back."""
 
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.tokens import count
@@ -38,6 +38,13 @@ def row_of(signed: SignedProgram) -> Row:
 def file_form(signature: str, text: str) -> str:
     """The ``.leir`` text of a row's two columns."""
     return f"{signature.rstrip()}\n{text}\n"
+
+
+def translation_row(source: Row, **known: object) -> Row:
+    """The row of ``translations`` of a source, without ``unit``; what is not known is empty."""
+    nothing: Row = dict.fromkeys(("leir_id", "refusal", "message", "fidelity", "interpreted"))
+    lists: Row = {"comparisons": [], "roundings": [], "screens": []}
+    return {"source_id": source["source_id"], **nothing, **lists, **known}
 
 
 def signed_of(signature: str, text: str) -> SignedProgram:

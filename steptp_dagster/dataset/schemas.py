@@ -14,6 +14,17 @@ import polars as pl
 Row = dict[str, Any]
 
 _STRINGS = pl.List(pl.String)
+_COMPARISON = pl.Struct(
+    {
+        "family": pl.String,
+        "evaluator": pl.String,
+        "difference": pl.Float64,
+        "usable": pl.Boolean,
+    }
+)
+_ROUNDING = pl.Struct(
+    {"family": pl.String, "pytorch": pl.Float64, "leir": pl.Float64, "predicted": pl.Float64}
+)
 _MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})
 
 
@@ -92,6 +103,19 @@ TRANSLATIONS = _table(
         "refusal": _text("operator or rule that refused", nullable=True),
         "message": _text("the refusal in words, with the source line", nullable=True),
         "fidelity": _real("largest normalised error against PyTorch in float64", nullable=True),
+        "comparisons": pa.Column(
+            pl.List(_COMPARISON),
+            description="PyTorch and LEIR in float64: normalised error by family and evaluator; "
+            "unusable where the data proves nothing",
+        ),
+        "roundings": pa.Column(
+            pl.List(_ROUNDING),
+            description="working precision: errors of PyTorch and of the LEIR in epsilons, and "
+            "the predicted one, by family",
+        ),
+        "interpreted": _text(
+            "what the interpreter ran", values=("program", "sibling", "nothing"), nullable=True
+        ),
         "screens": pa.Column(
             _STRINGS, description="why no step is taken from it (constant output ...); empty: fine"
         ),

@@ -19,7 +19,19 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Stage -> what of the library decides its rows (folders recursively, single files by name).
 GROUPS: dict[str, tuple[str, ...]] = {
     "sources": ("sources", "dataset/stages/sources.py"),
-    "leir": ("leir", "sources", "translate", "dataset/programs.py", "dataset/stages/leir.py"),
+    "leir": (
+        "leir",
+        "lowering",
+        "sources",
+        "translate",
+        "verify",
+        "dataset/evidence.py",
+        "dataset/fidelity.py",
+        "dataset/perturbation.py",
+        "dataset/programs.py",
+        "dataset/stages/leir.py",
+        "dataset/translations.py",
+    ),
     "user_sources": ("leir", "translate", "users", "dataset/stages/user_sources.py"),
     "user_leir": (
         "leir",
@@ -37,7 +49,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 #: Stage -> installed packages whose release takes part in its rows.
 PACKAGES: dict[str, tuple[str, ...]] = {
     "sources": (),
-    "leir": ("torch", "numpy"),
+    "leir": ("torch", "numpy", "apache-tvm"),
     "user_sources": ("torch", "numpy"),
     "user_leir": ("torch", "numpy", "apache-tvm"),
     "steps": (),

@@ -34,7 +34,18 @@ def test_both_forms_are_sources_of_their_own(tmp_path: Path) -> None:
     assert rows["code_hash"].n_unique() == 1
     nests = store.read(LEIR_PROGRAMS, "Matmul_with_transposed_B").join(rows, on="leir_id")
     assert nests.sort("form")["nests"].to_list() == [1, 2]
-    assert rows["fidelity"].max() == 0.0
+    assert all(error <= 1e-15 for error in rows["fidelity"])
+
+
+def test_what_speaks_for_a_translation_is_stored(tmp_path: Path) -> None:
+    _, rows = stages(tmp_path, "softmax", "composed")
+    (row,) = rows.to_dicts()
+    tried = {(c["evaluator"], c["family"]) for c in row["comparisons"] if c["usable"]}
+    assert {("tvm", "given"), ("tvm", "ties"), ("interpreter", "masked")} <= tried
+    assert row["fidelity"] == max(c["difference"] for c in row["comparisons"])
+    assert row["interpreted"] == "program"
+    assert {"normal", "sparse", "negative"} <= {r["family"] for r in row["roundings"]}
+    assert all(0 <= r["pytorch"] < 16 for r in row["roundings"])
 
 
 def test_a_form_that_is_the_other_is_no_second_source(tmp_path: Path) -> None:

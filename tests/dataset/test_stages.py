@@ -45,6 +45,9 @@ def store(tmp_path: Path) -> Store:
                 "refusal": None,
                 "message": None,
                 "fidelity": 0.0,
+                "comparisons": [],
+                "roundings": [],
+                "interpreted": "program",
                 "screens": [],
                 "unit": key("unit translation"),
             }

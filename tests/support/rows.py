@@ -23,6 +23,7 @@ from steptp_dagster.dataset.store import Store
 HEADER = "# input A f32[4]\n# output D f32[4]\n"
 SOURCE_TEXT = "B^{4}_{tx=0}[D^{f32,g}_{tx}=A^{f32,g}_{tx}+1.0;];"
 PROGRAMS = (("Matmul3D", "matmul"), ("softmax", "softmax"), ("GELU", "activation"))
+COMPARISON = {"family": "normal", "evaluator": "tvm", "difference": 1e-16, "usable": True}
 STRATEGY_LEVELS = {"loop_split": "operator", "compute_inline": "graph"}
 
 
@@ -142,6 +143,9 @@ def all_rows(wrong: int = 0) -> dict[str, list[Row]]:
                 "refusal": None,
                 "message": None,
                 "fidelity": 1e-16,
+                "comparisons": [COMPARISON],
+                "roundings": [],
+                "interpreted": "program",
                 "screens": [],
                 "unit": key("unit translation", program),
             }

@@ -10,7 +10,7 @@ from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Unit, timed, update
 from steptp_dagster.dataset.parallel import Workers
-from steptp_dagster.dataset.programs import row_of
+from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
 from steptp_dagster.dataset.stages.leir import STAGE
 from steptp_dagster.dataset.stages.user_sources import limits_of, plan_of
@@ -106,13 +106,8 @@ def _rows(task: Task) -> dict[str, list[Row]]:
         "screens": screens,
         "message": f"not executed: {found.unexecuted}" if found.fidelity is None else None,
     }
-    return {"translations": [_translation(source, **translation)], "leir_programs": [row]}
+    return {"translations": [translation_row(source, **translation)], "leir_programs": [row]}
 
 
 def _refused(source: Row, what: str, message: str) -> dict[str, list[Row]]:
-    return {"translations": [_translation(source, refusal=what, message=message)]}
-
-
-def _translation(source: Row, **known: object) -> Row:
-    nothing: Row = dict.fromkeys(("leir_id", "refusal", "message", "fidelity"))
-    return {"source_id": source["source_id"], **nothing, "screens": [], **known}
+    return {"translations": [translation_row(source, refusal=what, message=message)]}

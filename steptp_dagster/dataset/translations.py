@@ -1,0 +1,122 @@
+"""One source as LEIR: translated, checked, compared with PyTorch, screened.
+
+Loads PyTorch and TVM, so stages import it in their workers only.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from steptp_dagster.dataset.evidence import Evidence, gather
+from steptp_dagster.dataset.programs import row_of, translation_row
+from steptp_dagster.dataset.schemas import Row
+from steptp_dagster.dataset.stages.sources import source_of
+from steptp_dagster.leir.interpreter import InputError as NotInterpreted
+from steptp_dagster.leir.limits import check_limits
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.validity import check
+from steptp_dagster.lowering import Unlowerable
+from steptp_dagster.lowering.arena import KernelFault
+from steptp_dagster.lowering.kernel import InputError
+from steptp_dagster.sources.base import Built
+from steptp_dagster.translate.reference import Reference
+from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
+from steptp_dagster.verify.budget import too_large
+from steptp_dagster.verify.screen import screen
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A source row's module with example inputs: of the sample itself or of a small sibling."""
+
+    built: Built
+    inputs: tuple[Any, ...]
+
+    def translated(self, form: str) -> Translation | TranslationRefusal:
+        """Its translation in a form (``schemas.FORMS``)."""
+        built = self.built
+        return translate(built.module, self.inputs, ranges=built.ranges, naive=form == "naive")
+
+
+def subject(source: Row, *, small: bool = False) -> Subject:
+    """What a row of ``source_programs`` describes, or a small sibling of it.
+
+    Raises SourceError or UnknownProgram for a row that the library has nothing for.
+    """
+    library, shape = source_of(source["program"]), json.loads(source["shapes"])
+    seed = source["seed"]
+    built = library.build(library.least(shape) if small else shape, source["dtype"], seed)
+    return Subject(built, built.example(seed))
+
+
+def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
+    """Rows of ``translations`` and ``leir_programs`` that a source makes.
+
+    ``twin``: the composed form of the same sample is a source of its own.
+    """
+    own, form = subject(source), source["form"]
+    found = own.translated(form)
+    if isinstance(found, TranslationRefusal):
+        return _refused(source, found.operator, str(found))
+    if twin and own.translated("composed") == found:
+        return _refused(source, "same-as-composed", "it has no view that could be a nest")
+    if objection := _objection(found.signed):
+        return _refused(source, *objection)
+    row = row_of(found.signed)
+    if too_large(found.signed):
+        known = translation_row(source, leir_id=row["leir_id"], screens=["too-large"])
+        return {"translations": [known], "leir_programs": [row]}
+
+    def sibling() -> Reference | None:
+        least = subject(source, small=True)
+        made = least.translated(form)
+        if not isinstance(made, Translation):
+            return None
+        return Reference(least.built.module, least.inputs, made)
+
+    evidence = _evidence(Reference(own.built.module, own.inputs, found), sibling)
+    if not isinstance(evidence, Evidence):
+        return _refused(source, *evidence)
+    figures = _figures(evidence)
+    if objection := evidence.objection():
+        return _refused(source, *objection, **figures)
+    screens = list(screen(found.signed))
+    known = translation_row(source, leir_id=row["leir_id"], screens=screens, **figures)
+    return {"translations": [known], "leir_programs": [row]}
+
+
+def _objection(signed: SignedProgram) -> tuple[str, str] | None:
+    for violation in check(signed):
+        return "result-invalid", f"{violation.kind}: {violation.message}"
+    for violation in check_limits(signed):
+        return "result-over-limits", f"{violation.kind}: {violation.message}"
+    return None
+
+
+def _evidence(
+    reference: Reference, sibling: Callable[[], Reference | None]
+) -> Evidence | tuple[str, str]:
+    """What comparing with PyTorch gives, or the named reason why it cannot be done."""
+    try:
+        return gather(reference, sibling)
+    except (KernelFault, Unlowerable) as fault:
+        return fault.reason, str(fault)
+    except (InputError, NotInterpreted) as error:
+        return "inputs-do-not-fit", str(error)
+    except RuntimeError as error:
+        return "invalid-when-run", str(error)
+
+
+def _figures(evidence: Evidence) -> Row:
+    names = ("family", "pytorch", "leir", "predicted")
+    return {
+        "fidelity": evidence.worst,
+        "comparisons": [asdict(comparison) for comparison in evidence.comparisons],
+        "roundings": [{n: getattr(r, n) for n in names} for r in evidence.roundings],
+        "interpreted": evidence.interpreted,
+    }
+
+
+def _refused(source: Row, what: str, message: str, **known: object) -> dict[str, list[Row]]:
+    return {"translations": [translation_row(source, refusal=what, message=message, **known)]}
