@@ -146,7 +146,7 @@ def at_least(signed: SignedProgram, path: Value, larger: Value, smaller: Value) 
 def is_shift(signed: SignedProgram, path: Value, text: Value) -> bool:
     """Whether a value is a score minus the maximum of its row."""
     equation_at(signed, path)
-    return facts_of(signed).is_shift(_expr(text), path_of(path))
+    return values_of(signed).is_shift(_expr(text), path_of(path))
 
 
 def headroom(_: SignedProgram, __: SignedProgram, dtype: Value) -> int:

@@ -29,9 +29,12 @@ from steptp_dagster.strategies.math.collect import Collect
 from steptp_dagster.strategies.math.expand_cancellation import ExpandCancellation
 from steptp_dagster.strategies.math.expand_collect import ExpandCollect
 from steptp_dagster.strategies.math.expand_factorization import ExpandFactorization
+from steptp_dagster.strategies.math.expand_log import ExpandLog
+from steptp_dagster.strategies.math.expand_powsimp import ExpandPowSimp
 from steptp_dagster.strategies.math.factorization import Factorization
 from steptp_dagster.strategies.math.flashattention_rolling_state import FlashattentionRollingState
 from steptp_dagster.strategies.math.flashattention_wo_tiling import FlashattentionWoTiling
+from steptp_dagster.strategies.math.logsimp import LogSimp
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
 from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
     NormalLoopSummationOnExpToPrefixSummationOnExp,
@@ -40,6 +43,7 @@ from steptp_dagster.strategies.math.normal_matmul_to_prefix_matmul_based_on_onli
     NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax,
 )
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
+from steptp_dagster.strategies.math.powsimp import PowSimp
 from steptp_dagster.strategies.math.together import Together
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
 from steptp_dagster.strategies.memory.layout_transformation import LayoutTransformation
@@ -90,6 +94,10 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     Cancellation,
     Apart,
     Together,
+    PowSimp,
+    ExpandPowSimp,
+    ExpandLog,
+    LogSimp,
     NormalLoopMaxToPrefixMax,
     NormalLoopSummationOnExpToPrefixSummationOnExp,
     FlashattentionWoTiling,

@@ -202,6 +202,36 @@ _RULES: Final = (
         " point one of them rounds the sum and the other one the products",
     ),
     Rule(
+        "power-by-definition",
+        "exact",
+        "a square is computed as the product of a value with itself, so both sides make the same"
+        " multiplication",
+    ),
+    Rule(
+        "doubling",
+        "exact",
+        "multiplying by two and adding a value to itself both move its exponent by one and round"
+        " nothing",
+    ),
+    Rule(
+        "power-law",
+        "reassociated",
+        "powers of one base multiply by adding exponents, and roots are powers; both sides are the"
+        " same number and differ by the rounding of intermediate powers",
+    ),
+    Rule(
+        "exponential-law",
+        "reassociated",
+        "the exponential of a sum is the product of the exponentials; both sides are the same"
+        " number, and no exponential on either side leaves its type where the other does not",
+    ),
+    Rule(
+        "logarithm-law",
+        "reassociated",
+        "the logarithm of a product is the sum of the logarithms, which is valid for positive"
+        " factors; both sides are the same number up to rounding",
+    ),
+    Rule(
         "binomial-law",
         "reassociated",
         "multiplying the two sums out gives exactly these squares and products, so both sides are"
@@ -230,6 +260,18 @@ _RULES: Final = (
         "reassociated",
         "a number and its negative add up to zero, and what they rounded away of the other terms"
         " is within their own last digits",
+    ),
+    Rule(
+        "factor-of-branches",
+        "exact",
+        "whichever branch is taken, its value is multiplied by the same factor, before the choice"
+        " or after it",
+    ),
+    Rule(
+        "monotone-rounding",
+        "exact",
+        "multiplying or dividing by a positive number keeps the order of values and so does"
+        " rounding, so the larger product is the product of the larger value, to the last bit",
     ),
     Rule(
         "unit-factor",

@@ -132,6 +132,12 @@ class ValueFacts:
             return tuple(dict.fromkeys((target, "f64")))
         return tuple(dict.fromkeys((target, "f32", "f64")))
 
+    def is_shift(self, expr: Expr, at: Path) -> bool:
+        """Whether an expression is a score minus the maximum of its row."""
+        if not isinstance(expr, Binary) or expr.op != "-":
+            return False
+        return self._rows.below(expr.left, expr.right, self._accesses.statement_at[at])
+
     def tensor(self, name: str) -> ValueFact:
         """What holds for every element of a tensor that a program may read, at any time."""
         return self._tensors.get(name, UNKNOWN)

@@ -19,8 +19,6 @@ from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
     is_literal,
     is_one,
-    plus,
-    signed,
     with_part,
     without_terms,
 )
@@ -96,9 +94,7 @@ def _power(place: Place) -> Iterator[Match]:
     needs = () if n % 2 else (Need(NEGATIVE, "nonnegative", (base,)),)
     result = logarithm(base)
     if n > 1:
-        yield Match(
-            Binary("*", Int(n), result), (("a", base),), needs=needs, within=(result,)
-        )
+        yield Match(Binary("*", Int(n), result), (("a", base),), needs=needs, within=(result,))
 
 
 def _root(place: Place) -> Iterator[Match]:

@@ -86,9 +86,7 @@ def _equal_bases(place: Place) -> Iterator[Match]:
             break
 
 
-def _joined(
-    product: Expr, first: Operand, second: Operand, base: Expr, n: int
-) -> Match | None:
+def _joined(product: Expr, first: Operand, second: Operand, base: Expr, n: int) -> Match | None:
     power = power_of(base, n)
     rest = without_factors(product, first.at, second.at)
     if is_one(rest):
@@ -271,10 +269,12 @@ def _root_from_power(place: Place) -> Iterator[Match]:
     """``a**-0.5 -> 1/sqrt(a)``."""
     match place.expr:
         case Binary(op="**", left=base, right=Unary(operand=n)) if is_half(n):
+            root = Call("sqrt", (base,))
             yield Match(
-                Binary("/", Int(1), Call("sqrt", (base,))),
+                Binary("/", Int(1), root),
                 (("a", base),),
                 needs=(Need(ZERO, "positive", (base,)),),
+                within=(root,),
             )
 
 
@@ -291,9 +291,7 @@ def _root_as_power(place: Place) -> Iterator[Match]:
 SQUARE_AS_PRODUCT: Final = Rule(
     "square-as-product", "a**2 -> a*a", "exact", "power-by-definition", _square_as_product
 )
-PEEL_POWER: Final = Rule(
-    "peel-power", "a**n -> a**(n-1)*a", "range", "power-law", _peel_power
-)
+PEEL_POWER: Final = Rule("peel-power", "a**n -> a**(n-1)*a", "range", "power-law", _peel_power)
 HALVE_POWER: Final = Rule(
     "halve-power", "a**(2*n) -> (a**n)**2", "range", "power-law", _halve_power
 )
