@@ -2,9 +2,8 @@
 
 import importlib
 import operator as python_operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isnan
 from typing import Any, Final
 
 import torch
@@ -19,9 +18,10 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Node
 
-from steptp_dagster.leir.signature import Role, Scalar, SignedProgram, Variable
+from steptp_dagster.leir.signature import Role, SignedProgram, Variable
 from steptp_dagster.leir.validity import check
 from steptp_dagster.translate.builder import Builder
+from steptp_dagster.translate.constants import Constants
 from steptp_dagster.translate.export import DTYPES, export, location
 from steptp_dagster.translate.operators import OPERATORS, Call, Result, Unsupported
 from steptp_dagster.translate.scalars import NotANumber
@@ -163,6 +163,8 @@ class _Walk:
         self.exported = exported
         self.source = source
         self.builder = Builder()
+        self.constants = Constants(self.builder)
+        self.placeholders = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
         self.values: dict[str, Any] = {}
         self.origins: list[Origin] = []
         self.reached: set[str] = set()
@@ -176,9 +178,9 @@ class _Walk:
             if updated.kind != OutputKind.USER_OUTPUT and not remembered:
                 message = "the module updates its state; call .eval() on it"
                 raise _Refused(TranslationRefusal("output", str(updated.target), message, ""))
+        self.reached = self.needed()
         for spec in signature.input_specs:
             self.declare(spec.kind, spec.arg, spec.target)
-        self.reached = self.needed()
         for node in self.exported.graph.nodes:
             if node.name not in self.reached:
                 continue
@@ -196,10 +198,10 @@ class _Walk:
         return Translation(signed, names, tuple(self.origins), self.source)
 
     def needed(self) -> set[str]:
-        """The nodes on which the results of the module depend, and nodes that are no calls."""
+        """The nodes on which the results of the module depend, and the results."""
         nodes = self.exported.graph.nodes
         results = {spec.arg.name for spec in self.results() if hasattr(spec.arg, "name")}
-        needed = {n.name for n in nodes if n.op != "call_function" or n.name in results}
+        needed = {n.name for n in nodes if n.op == "output" or n.name in results}
         for node in reversed(nodes):
             if node.op == "call_function" and node.name in needed:
                 needed |= {n.name for n in node.all_input_nodes}
@@ -230,39 +232,37 @@ class _Walk:
         if not isinstance(argument, TensorArgument):
             message = f"an input of type {type(argument).__name__}; tensors and constants do"
             raise _Refused(TranslationRefusal("input", str(target), message, ""))
-        fake = next(n for n in self.exported.graph.nodes if n.name == argument.name).meta["val"]
-        shape, dtype = self.described(fake, "input", argument.name)
-        make: Callable[[str], Variable]
-        if kind in (InputKind.USER_INPUT, InputKind.PARAMETER):
-            role: Role = "input" if kind == InputKind.USER_INPUT else "param"
-            low, high = self.ranges.get(argument.name, (None, None))
+        node = self.placeholders[argument.name]
+        shape, dtype = self.described(node.meta["val"], "input", argument.name)
+        if kind not in (InputKind.USER_INPUT, InputKind.PARAMETER):
+            if node.name in self.reached:
+                self.declare_constant(node.name, str(target), kind, dtype)
+            return
+        role: Role = "input" if kind == InputKind.USER_INPUT else "param"
+        low, high = self.ranges.get(argument.name, (None, None))
 
-            def make(name: str) -> Variable:
-                return Variable(role, name, dtype, shape, low, high)
-        else:
-            values = self.constant(str(target), kind)
-
-            def make(name: str) -> Variable:
-                return Variable("const", name, dtype, shape, values=values)
+        def make(name: str) -> Variable:
+            return Variable(role, name, dtype, shape, low, high)
 
         value = self.builder.declare(make)
         self.values[argument.name] = value
         assert value.tensor is not None
         self.names[value.tensor] = target or argument.name
 
-    def constant(self, target: str, kind: InputKind) -> tuple[Scalar, ...]:
-        """The elements of a buffer or lifted constant in row-major order."""
+    def declare_constant(self, name: str, target: str, kind: InputKind, dtype: str) -> None:
+        """Turn a buffer or lifted constant into a known variable, or a formula."""
         held = self.exported.constants.get(target)
         if held is None:
             held = self.exported.state_dict.get(target)
         if not isinstance(held, torch.Tensor):
             message = f"a {kind.name.lower()} that is no tensor"
             raise _Refused(TranslationRefusal("input", target, message, ""))
-        values: list[Scalar] = held.detach().reshape(-1).tolist()
-        if any(isinstance(v, float) and isnan(v) for v in values):
-            message = "a constant tensor that holds NaN"
-            raise _Refused(TranslationRefusal("input", target, message, ""))
-        return tuple(values)
+        try:
+            value = self.values[name] = self.constants.value(held, dtype)
+        except Unsupported as refused:
+            raise _Refused(TranslationRefusal("input", target, refused.message, "")) from None
+        if value.tensor is not None:
+            self.names.setdefault(value.tensor, target)
 
     def described(self, fake: object, operator: str, argument: str) -> tuple[tuple[int, ...], str]:
         """Shape and LEIR dtype of a tensor as PyTorch describes it."""
