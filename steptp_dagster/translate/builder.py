@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Final
+from typing import Final, Literal
 
 from steptp_dagster.leir.ast import (
     Access,
@@ -37,6 +37,8 @@ from steptp_dagster.translate.values import Value, access, stored
 #: Largest number of threads in a block; longer loops are split into blocks and threads.
 THREADS: Final = 1024
 
+#: How running sums and products are written: one after the other, or each from all before it.
+Scan = Literal["recurrence", "triangular"]
 Body = Callable[[Coords, Coords], Iterable[tuple[Access, Expr]]]
 Reduce = Callable[[Coords, Coords], Expr]
 
@@ -46,12 +48,19 @@ class Builder:
     """A program under construction.
 
     ``variables`` are the known variables so far; ``ranges`` the bounds (inclusive) that
-    operators put on the values of integer inputs which they use as subscripts.
+    operators put on the values of integer inputs which they use as subscripts. ``scan`` is the form
+    of running sums and products, ``bounded`` whether subscripts that the program computes are moved
+    into range, and ``computed_indices`` becomes true where there are any. ``examples`` holds the
+    least and the largest element of integer inputs in the caller's example.
     """
 
     nests: list[Nest] = field(default_factory=list)
     variables: dict[str, Variable] = field(default_factory=dict)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    examples: dict[str, tuple[int, int]] = field(default_factory=dict)
+    scan: Scan = "recurrence"
+    bounded: bool = False
+    computed_indices: bool = False
     _numbers: "count[int]" = field(default_factory=count)
     _around: tuple[str, ...] = ()
 
@@ -176,6 +185,19 @@ class Builder:
         if isinstance(read, Access) and read.name in self.variables:
             now = self.ranges.get(read.name, (low, high))
             self.ranges[read.name] = (max(low, now[0]), min(high, now[1]))
+
+    def seen(self, value: Value) -> tuple[int, int] | tuple[None, None]:
+        """The least and largest element of what an integer value reads, where that is known.
+
+        Of constants all elements are known, of inputs those of the example.
+        """
+        read = value(*(Coord() for _ in value.shape))
+        if not isinstance(read, Access):
+            return None, None
+        known = self.variables.get(read.name)
+        if known is not None and known.values:
+            return int(min(known.values)), int(max(known.values))
+        return self.examples.get(read.name, (None, None))
 
     def known(self, value: Value) -> bool:
         """Whether a value is a known variable (an input, parameter, constant or output)."""

@@ -40,7 +40,8 @@ class Unsupported(Exception):
 class Call:
     """One call of an operator: where its nests go, and what PyTorch says of its results.
 
-    ``used`` holds the positions of those results that something reads.
+    ``used`` holds the positions of those results that something reads; ``plain`` tells whether the
+    first tensor argument lies in memory in row-major order, without gaps.
     """
 
     builder: Builder
@@ -48,6 +49,7 @@ class Call:
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
     used: frozenset[int] = frozenset({0})
+    plain: bool = True
 
     @property
     def shape(self) -> tuple[int, ...]:

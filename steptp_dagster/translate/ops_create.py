@@ -4,6 +4,7 @@ from typing import Any
 
 from steptp_dagster.leir.ast import Binary, Expr
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.signature import Variable
 from steptp_dagster.translate.coords import Coord
 from steptp_dagster.translate.operators import Call, operator
 from steptp_dagster.translate.ops_elementwise import holds
@@ -24,9 +25,19 @@ def scalar_tensor(call: Call, value: Scalar, *_options: Any) -> Value:  # noqa: 
     return _constant(call, value)
 
 
-@operator("aten.zeros_like.default", "aten.zeros.default", "aten.new_zeros.default")
+@operator(
+    "aten.empty.memory_format",
+    "aten.empty_like.default",
+    "aten.empty_permuted.default",
+    "aten.empty_strided.default",
+    "aten.new_empty.default",
+    "aten.new_empty_strided.default",
+    "aten.new_zeros.default",
+    "aten.zeros.default",
+    "aten.zeros_like.default",
+)
 def zeros(call: Call, *_options: Any) -> Value:  # noqa: ANN401
-    """Zeros."""
+    """Zeros, also where a program leaves the contents open."""
     return _constant(call, 0)
 
 
@@ -55,6 +66,22 @@ def arange(call: Call, start: Scalar, _end: Scalar, step: Scalar, *_options: Any
 
     ramp = Value(call.shape, call.dtype, lambda c: element(*c))
     return ramp if call.dtype == "i64" else call.builder.compute(call.shape, call.dtype, element)
+
+
+@operator("aten.tril_indices.default", "aten.triu_indices.default")
+def triangle_indices(call: Call, rows: int, columns: int, offset: int, *_options: Any) -> Value:  # noqa: ANN401
+    """Rows and columns of the elements of a triangle: constants."""
+    lower = "tril" in call.name
+    places = [
+        (i, j)
+        for i in range(rows)
+        for j in range(columns)
+        if (j - i <= offset if lower else j - i >= offset)
+    ]
+    values = tuple(i for i, _ in places) + tuple(j for _, j in places)
+    return call.builder.declare(
+        lambda name: Variable("const", name, call.dtype, call.shape, values=values)
+    )
 
 
 def _triangle(call: Call, x: Value, diagonal: int, sign: str) -> Value:

@@ -146,8 +146,9 @@ def _scaled(y: Expr, alpha: Scalar) -> Expr:
 
 @operator("aten.add.Tensor", "aten.add.Scalar")
 def add_(op: Call, x: Operand, other: Operand, alpha: Scalar = 1) -> Value:
-    """``x + alpha*other``."""
-    _numeric(op)
+    """``x + alpha*other``; of bools, their disjunction."""
+    if op.dtype == "bool":
+        return elementwise(op, lambda a, b: Binary("|", holds(a), holds(b)), x, other)
     return elementwise(op, lambda a, b: add(a, _scaled(b, alpha)), x, other)
 
 
@@ -168,44 +169,8 @@ def rsub(op: Call, x: Operand, other: Operand, alpha: Scalar = 1) -> Value:
 def mul_(op: Call, x: Operand, other: Operand) -> Value:
     """``x * other``; of bools, their conjunction."""
     if op.dtype == "bool":
-        return elementwise(op, lambda a, b: Binary("&", a, b), x, other)
+        return elementwise(op, lambda a, b: Binary("&", holds(a), holds(b)), x, other)
     return elementwise(op, mul, x, other)
-
-
-@operator("aten.div.Tensor", "aten.div.Scalar")
-def div_(op: Call, x: Operand, other: Operand) -> Value:
-    """``x / other``, real division; by the number 1, as some decompositions write it, nothing."""
-    if isinstance(x, Value) and not isinstance(other, Value) and other == 1 and x.dtype == op.dtype:
-        return x
-    return elementwise(op, div, x, other)
-
-
-@operator("aten.div.Tensor_mode", "aten.div.Scalar_mode")
-def div_mode(op: Call, x: Operand, other: Operand, rounding_mode: str | None) -> Value:
-    """Division rounded down (``floor``) or not at all; integers by a positive constant."""
-    if rounding_mode is None:
-        return div_(op, x, other)
-    if rounding_mode == "floor" and _positive_divisor(op, other):
-        return elementwise(op, lambda a, b: Binary("//", a, b), x, other)
-    if rounding_mode != "floor" or op.dtype not in _FLOATS:
-        raise Unsupported("rounding_mode", f"{rounding_mode!r} of {op.dtype}; floor of floats does")
-    return elementwise(op, lambda a, b: call("floor", div(a, b)), x, other)
-
-
-def _positive_divisor(op: Call, other: Operand) -> bool:
-    constant = isinstance(other, int) and not isinstance(other, bool) and other > 0
-    return constant and op.dtype not in _FLOATS
-
-
-@operator("aten.remainder.Scalar", "aten.remainder.Tensor")
-def remainder(op: Call, x: Value, other: Operand) -> Value:
-    """The rest of a division rounded down, of integers by a positive constant.
-
-    That of floats is exact in PyTorch, which no formula over rounded quotients is.
-    """
-    if not _positive_divisor(op, other):
-        raise Unsupported("other", "the rest of floats; that of integers by a constant > 0 does")
-    return elementwise(op, lambda a, b: Binary("%", a, b), x, other)
 
 
 @operator("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")
@@ -221,13 +186,53 @@ def pow_(op: Call, x: Operand, exponent: Operand) -> Value:
 @operator("aten.minimum.default")
 def minimum(op: Call, x: Operand, other: Operand) -> Value:
     """The smaller of two."""
+    if op.dtype == "bool":
+        return mul_(op, x, other)
     return elementwise(op, lambda a, b: call("min", a, b), x, other)
 
 
 @operator("aten.maximum.default")
 def maximum(op: Call, x: Operand, other: Operand) -> Value:
     """The larger of two."""
+    if op.dtype == "bool":
+        return add_(op, x, other)
     return elementwise(op, lambda a, b: call("max", a, b), x, other)
+
+
+@operator("aten.fmax.default")
+def fmax(op: Call, x: Value, other: Value) -> Value:
+    """The larger of two, or the one that is a number."""
+    return elementwise(op, lambda a, b: _numbers(a, b, call("max", a, b)), x, other)
+
+
+@operator("aten.fmin.default")
+def fmin(op: Call, x: Value, other: Value) -> Value:
+    """The smaller of two, or the one that is a number."""
+    return elementwise(op, lambda a, b: _numbers(a, b, call("min", a, b)), x, other)
+
+
+def _numbers(a: Expr, b: Expr, both: Expr) -> Expr:
+    return choose(compare(a, "!=", a), b, choose(compare(b, "!=", b), a, both))
+
+
+@operator("aten.xlogy.Tensor", "aten.xlogy.Scalar_Self", "aten.xlogy.Scalar_Other")
+def xlogy(op: Call, x: Operand, y: Operand) -> Value:
+    """``x*log(y)``, which is 0 where ``x`` is 0 and ``y`` a number."""
+
+    def function(a: Expr, b: Expr) -> Expr:
+        nothing = Binary("&", compare(a, "==", ZERO), compare(b, "==", b))
+        return choose(nothing, ZERO, mul(a, call("log", b)))
+
+    return elementwise(op, function, x, y)
+
+
+@operator("aten.round.decimals")
+def round_decimals(op: Call, x: Value, decimals: int) -> Value:
+    """Rounded to a number of decimal digits, by way of a multiplication as PyTorch does it."""
+    scale = literal(10 ** abs(decimals))
+    if decimals >= 0:
+        return elementwise(op, lambda a: div(call("round", mul(a, scale)), scale), x)
+    return elementwise(op, lambda a: mul(call("round", div(a, scale)), scale), x)
 
 
 @operator("aten.clamp.default", "aten.clamp.Tensor")
@@ -264,6 +269,16 @@ def hardtanh(op: Call, x: Value, low: Scalar, high: Scalar) -> Value:
 def leaky_relu(op: Call, x: Value, slope: Scalar) -> Value:
     """``x`` where positive, else ``slope*x``."""
     return elementwise(op, lambda a: choose(compare(a, ">", ZERO), a, mul(a, literal(slope))), x)
+
+
+@operator("aten.rrelu_with_noise_functional.default")
+def rrelu(
+    op: Call, x: Value, _noise: Value, lower: Scalar, upper: Scalar, training: bool, _random: object
+) -> tuple[Value, ...]:
+    """In evaluation a leaky ReLU whose slope is the mean of two; random in training."""
+    if training:
+        raise Unsupported("training", "random slopes; call .eval()")
+    return (leaky_relu(op, x, (lower + upper) / 2),)
 
 
 @operator("aten.prelu.default", "aten._prelu_kernel.default")
@@ -360,39 +375,6 @@ def holds(expr: Expr) -> Expr:
 def truth(x: Value) -> Callable[..., Expr]:
     """The condition that an element is not zero (a bool is its own condition)."""
     return lambda *c: holds(x(*c))
-
-
-@operator("aten.logical_not.default", "aten.bitwise_not.default")
-def logical_not(op: Call, x: Value) -> Value:
-    """Whether an element is zero."""
-    if op.name == "aten.bitwise_not.default" and x.dtype != "bool":
-        raise Unsupported("self", "bit-wise operators work on bools only")
-    return op.builder.compute(op.shape, op.dtype, lambda *c: compare(x(*c), "==", ZERO))
-
-
-def _logical(op: Call, join: Callable[[Expr, Expr], Expr], x: Value, other: Value) -> Value:
-    if "bitwise" in op.name and not x.dtype == other.dtype == "bool":
-        raise Unsupported("self", "bit-wise operators work on bools only")
-    left, right = truth(x.broadcast(op.shape)), truth(other.broadcast(op.shape))
-    return op.builder.compute(op.shape, op.dtype, lambda *c: join(left(*c), right(*c)))
-
-
-@operator("aten.logical_and.default", "aten.bitwise_and.Tensor")
-def logical_and(op: Call, x: Value, other: Value) -> Value:
-    """Whether both are non-zero."""
-    return _logical(op, lambda a, b: Binary("&", a, b), x, other)
-
-
-@operator("aten.logical_or.default", "aten.bitwise_or.Tensor")
-def logical_or(op: Call, x: Value, other: Value) -> Value:
-    """Whether one is non-zero."""
-    return _logical(op, lambda a, b: Binary("|", a, b), x, other)
-
-
-@operator("aten.logical_xor.default", "aten.bitwise_xor.Tensor")
-def logical_xor(op: Call, x: Value, other: Value) -> Value:
-    """Whether exactly one is non-zero."""
-    return _logical(op, lambda a, b: compare(a, "!=", b), x, other)
 
 
 @operator("aten.isnan.default")

@@ -5,21 +5,30 @@ from dataclasses import replace
 from steptp_dagster.leir.ast import Access, Binary, Expr, Index, Int
 from steptp_dagster.translate.coords import Axis, Coord, Coords
 from steptp_dagster.translate.operators import Call, Unsupported, axis, operator
-from steptp_dagster.translate.scalars import ZERO, choose, compare
+from steptp_dagster.translate.scalars import ZERO, add, call, choose, compare
 from steptp_dagster.translate.values import Value
 
 
-def picker(op: Call, index: Value, extent: int) -> Value:
-    """An integer value fit for subscripts: elements of a tensor, bounded by ``0 .. extent-1``."""
+def picker(op: Call, index: Value, extent: int, subscript: bool = True) -> Value:
+    """An integer value fit for subscripts: elements of a tensor, bounded by ``0 .. extent-1``.
+
+    Where LEIR cannot show the bounds of what the program computes (``builder.bounded``), they are
+    made: positions from the end are counted from 0, and what is out of range, which PyTorch would
+    not accept, is moved to the nearest position. Without ``subscript`` the value is only compared.
+    """
     if index.dtype not in ("i64", "i32"):
         raise Unsupported("index", f"an index of {index.dtype}; i64 and i32 do")
     read = index(*(Coord() for _ in index.shape))
     if _of_loops(read):
         return index
-    if not isinstance(read, Access):
-        return op.builder.store(index)
-    known = op.builder.variables.get(read.name)
-    if known is None or known.values is None:
+    known = op.builder.variables.get(read.name) if isinstance(read, Access) else None
+    if known is None:
+        return _bounded(op, index, extent) if subscript else index
+    low, high = op.builder.seen(index)
+    if known.values is None:
+        if low is not None and high is not None and not (low >= 0 and high < extent):
+            # the example itself counts from the end, or leaves out of use what is out of range
+            return clamped(op, index, extent) if subscript else index
         op.builder.restrict_source(index, 0, extent - 1)
         return index
     values = [int(v) for v in known.values]
@@ -39,6 +48,26 @@ def picker(op: Call, index: Value, extent: int) -> Value:
         return replace(old, name=name)
 
     return Value(index.shape, index.dtype, element)
+
+
+def _bounded(op: Call, index: Value, extent: int) -> Value:
+    """A computed index as a tensor, within bounds if that is asked for."""
+    op.builder.computed_indices = True
+    if not op.builder.bounded:
+        plain = isinstance(index(*(Coord() for _ in index.shape)), Access)
+        return index if plain else op.builder.store(index)
+    return clamped(op, index, extent)
+
+
+def clamped(op: Call, index: Value, extent: int) -> Value:
+    """An index as a tensor of positions in ``0 .. extent-1``, counted from the end or nearest."""
+
+    def element(*c: Coord) -> Expr:
+        negative = compare(index(*c), "<", ZERO)
+        from_start = choose(negative, add(index(*c), Int(extent)), index(*c))
+        return call("min", call("max", from_start, ZERO), Int(extent - 1))
+
+    return op.builder.compute(index.shape, index.dtype, element)
 
 
 def _of_loops(expr: Expr) -> bool:

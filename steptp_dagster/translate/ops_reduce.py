@@ -137,7 +137,9 @@ def _extreme(op: Call, x: Value, dims: int | list[int] | None, combine: Combine)
     """A maximum or minimum: exact in the type of its operand, so it needs no wider accumulator."""
     axes = reduced_axes(x.rank, dims)
     if x.dtype == "bool":
-        raise Unsupported("self", "the extreme of bools; any and all do")
+        if op.dtype != "bool":
+            raise Unsupported("self", "positions of bools; those of numbers do (x.int())")
+        return _truths(op, x, dims, combine)
     return accumulate(op, op.shape, x.dtype, x.shape, axes, combine, x)
 
 
@@ -167,7 +169,7 @@ def min_all(op: Call, x: Value) -> Value:
 
 def _position(op: Call, x: Value, extreme: Value, axes: tuple[int, ...]) -> Value:
     """The first flattened position, along ``axes``, at which ``x`` has its extreme value."""
-    count = math.prod(x.shape[i] for i in axes)
+    last = math.prod(x.shape[i] for i in axes) - 1
 
     def element(coords: Coords, taps: Coords) -> Expr:
         at = joined(x.rank, axes, coords, taps)
@@ -175,7 +177,7 @@ def _position(op: Call, x: Value, extreme: Value, axes: tuple[int, ...]) -> Valu
         for i, tap in zip(axes, taps, strict=True):
             flat = flat * x.shape[i] + tap
         hit = compare(x(*at), "==", extreme(*coords))
-        return choose(hit, flat.to_expr(), literal(count))
+        return choose(hit, flat.to_expr(), literal(last))
 
     extents = tuple(x.shape[i] for i in axes)
     return op.builder.reduce(extreme.shape, "i64", extents, smallest, element)
@@ -322,31 +324,3 @@ def vector_norm(
         return op.builder.compute(op.shape, op.dtype, lambda *c: apply("sqrt", squares(*c)))
     powers = total(add, lambda e: power(apply("abs", e), ord_))
     return op.builder.compute(op.shape, op.dtype, lambda *c: power(powers(*c), 1 / ord_))
-
-
-def _scan(op: Call, x: Value, dim: int, combine: Combine, identity: Expr) -> Value:
-    """The running value along a dimension: a recurrence in a serial loop."""
-    if x.rank == 0:
-        return op.builder.store(x, op.dtype)
-    at = axis(dim, x.rank)
-    running = op.builder.recurrence(
-        x.shape,
-        op.accumulator,
-        at,
-        lambda c, before: combine(
-            choose(compare((c[at] - 1).to_expr(), "<", ZERO), identity, before), x(*c)
-        ),
-    )
-    return op.builder.store(running, op.dtype)
-
-
-@operator("aten.cumsum.default")
-def cumsum(op: Call, x: Value, dim: int, _dtype: object) -> Value:
-    """Running sums."""
-    return _scan(op, floating(op, x), dim, add, ZERO)
-
-
-@operator("aten.cumprod.default")
-def cumprod(op: Call, x: Value, dim: int, _dtype: object) -> Value:
-    """Running products."""
-    return _scan(op, floating(op, x), dim, mul, ONE)

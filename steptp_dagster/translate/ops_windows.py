@@ -363,7 +363,7 @@ def constant_pad(op: Call, x: Value, pad: list[int], value: Scalar) -> Value:
 @operator("aten.cat.default")
 def cat(op: Call, parts: list[Value], dim: int = 0) -> Value:
     """Tensors one after the other along a dimension: one nest for each part."""
-    parts = [p for p in parts if p.shape != (0,)]
+    parts = [p for p in parts if 0 not in p.shape]
     at = dim % len(op.shape)
     new = op.builder.tensor(op.shape, op.dtype)
     start = 0

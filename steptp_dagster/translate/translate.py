@@ -2,7 +2,7 @@
 
 import importlib
 import operator as python_operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,21 +17,30 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._pytree import tree_leaves
 
+from steptp_dagster.leir.ast import Expr
 from steptp_dagster.leir.signature import Role, SignedProgram, Variable
 from steptp_dagster.leir.validity import check
-from steptp_dagster.translate.builder import Builder
+from steptp_dagster.translate.builder import Builder, Scan
 from steptp_dagster.translate.constants import Constants
+from steptp_dagster.translate.coords import Coords
 from steptp_dagster.translate.export import DTYPES, export, location
+from steptp_dagster.translate.hints import without_translation
 from steptp_dagster.translate.operators import OPERATORS, Call, Result, Unsupported
-from steptp_dagster.translate.scalars import NotANumber
-from steptp_dagster.translate.values import Value
+from steptp_dagster.translate.scalars import NotANumber, literal
+from steptp_dagster.translate.values import Value, filled
 
 #: The modules of translating functions; each fills ``OPERATORS`` when it is imported.
 FAMILIES: Final = (
+    "ops_bags",
     "ops_create",
+    "ops_distance",
+    "ops_division",
     "ops_elementwise",
     "ops_index",
+    "ops_logic",
     "ops_loss",
     "ops_matmul",
     "ops_norm",
@@ -40,12 +49,26 @@ FAMILIES: Final = (
     "ops_reduce",
     "ops_resize",
     "ops_sample",
+    "ops_scan",
+    "ops_scatter",
     "ops_softmax",
+    "ops_sort",
+    "ops_strided",
+    "ops_trig",
     "ops_views",
     "ops_windows",
 )
 #: Checks of what exporting with fixed shapes and dtypes has established; they compute nothing.
 CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default"})
+#: The dtypes of Python numbers that a module returns.
+NUMBERS: Final[dict[type, str]] = {bool: "bool", int: "i64", float: "f32"}
+#: Kinds of outputs of a graph that are results, or no concern of the caller: an input that the
+#: module has used as its scratch paper, the order of checks.
+HARMLESS: Final = (
+    OutputKind.USER_OUTPUT,
+    OutputKind.USER_INPUT_MUTATION,
+    OutputKind.TOKEN,
+)
 #: Where the operators stand that only say where an element comes from.
 VIEWS: Final = "steptp_dagster.translate.ops_views"
 #: Buffers of batch norms that training updates and nothing reads in the same call.
@@ -105,9 +128,10 @@ class TranslationRefusal:
 class _Refused(Exception):
     """Carries a refusal out of the walk over the graph."""
 
-    def __init__(self, refusal: TranslationRefusal) -> None:
+    def __init__(self, refusal: TranslationRefusal, unproved: bool = False) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
+        self.unproved = unproved
 
 
 def translate(
@@ -117,6 +141,7 @@ def translate(
     source: str = "",
     ranges: Mapping[str, tuple[int | float, int | float]] | None = None,
     naive: bool = False,
+    scan: Scan = "recurrence",
 ) -> Translation | TranslationRefusal:
     """Translate ``module`` as it computes on inputs of these shapes and dtypes.
 
@@ -125,22 +150,54 @@ def translate(
     variables with theirs. ``ranges`` bounds the values of inputs (by their name in ``forward``,
     both ends inclusive); integer inputs that serve as subscripts are bounded anyway. With ``naive``
     every view of floats or bools is stored by a nest of its own instead of being composed into the
-    subscripts of its readers. An operator without translation is refused by name; nothing is
-    skipped.
+    subscripts of its readers. ``scan`` is the form of running sums and products: ``recurrence`` (in
+    sequence) or ``triangular`` (each from all before it). What a module writes into its inputs is
+    no result of the call. An operator without translation is refused by name; nothing is skipped.
     """
     try:
         exported = export(module, inputs)
     except Exception as error:  # noqa: BLE001 - torch.export raises user and own errors of any type
         return TranslationRefusal("torch.export", "", _first_lines(error), _raised_at(error))
-    try:
-        return _Walk(exported, source, ranges or {}, naive).run()
-    except _Refused as refused:
-        return refused.refusal
+    examples = _examples(exported, inputs)
+    for bounded in (False, True):
+        builder = Builder(scan=scan, bounded=bounded)
+        walk = _Walk(exported, source, ranges or {}, naive, builder, examples)
+        try:
+            return walk.run()
+        except _Refused as refused:
+            # subscripts that the program computes are moved into range only where they have to be
+            if not (refused.unproved and walk.builder.computed_indices) or bounded:
+                return refused.refusal
+        except Exception as error:  # noqa: BLE001 - a program that breaks the translator is refused
+            message = f"an unforeseen form ({type(error).__name__}: {error}); please report it"
+            return TranslationRefusal("translate", "", message, "")
+    raise AssertionError("the second walk returns")
+
+
+def _examples(
+    exported: ExportedProgram, inputs: tuple[torch.Tensor, ...]
+) -> dict[str, tuple[int, int]]:
+    """The least and the largest element of every integer input, by its name in the graph."""
+    specs = exported.graph_signature.input_specs
+    names = [spec.arg.name for spec in specs if spec.kind == InputKind.USER_INPUT]
+    leaves = tree_leaves(inputs)
+    if len(names) != len(leaves):
+        return {}
+    return {
+        name: (int(leaf.min()), int(leaf.max()))
+        for name, leaf in zip(names, leaves, strict=True)
+        if isinstance(leaf, torch.Tensor) and DTYPES.get(leaf.dtype, "")[:1] in ("i", "u")
+        if leaf.numel()
+    }
 
 
 def _first_lines(error: Exception, limit: int = 400) -> str:
-    text = f"{type(error).__name__}: {error}".strip()
-    return text.split("\n\n")[0][:limit]
+    text = f"{type(error).__name__}: {error}".strip().split("\n\n")[0][:limit]
+    if isinstance(error, GuardOnDataDependentSymNode):
+        return (
+            f"control flow that depends on data, of which LEIR has none; torch.where does ({text})"
+        )
+    return text
 
 
 def _raised_at(error: Exception) -> str:
@@ -157,13 +214,16 @@ class _Walk:
         source: str,
         ranges: Mapping[str, tuple[int | float, int | float]],
         naive: bool,
+        builder: Builder,
+        examples: Mapping[str, tuple[int, int]],
     ) -> None:
+        self.examples = examples
         self.naive = naive
         self.ranges = ranges
         self.exported = exported
         self.source = source
-        self.builder = Builder()
-        self.constants = Constants(self.builder)
+        self.builder = builder
+        self.constants = Constants(builder)
         self.placeholders = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
         self.values: dict[str, Any] = {}
         self.origins: list[Origin] = []
@@ -175,7 +235,7 @@ class _Walk:
         for updated in signature.output_specs:
             # what batch norms remember changes no result of this call
             remembered = str(updated.target).rsplit(".", maxsplit=1)[-1] in RUNNING
-            if updated.kind != OutputKind.USER_OUTPUT and not remembered:
+            if updated.kind not in HARMLESS and not remembered:
                 message = "the module updates its state; call .eval() on it"
                 raise _Refused(TranslationRefusal("output", str(updated.target), message, ""))
         self.reached = self.needed()
@@ -222,10 +282,12 @@ class _Walk:
             origin = next((o for o in self.origins if o.first <= nest < o.last), None)
             name, where = (origin.operator, origin.location) if origin else ("output", "")
             message = f"{violation.kind}: {violation.message}"
-            raise _Refused(TranslationRefusal(name, "", message, where))
+            raise _Refused(TranslationRefusal(name, "", message, where), unproved=True)
 
     def declare(self, kind: InputKind, argument: object, target: str | None) -> None:
         """Turn one placeholder into a known variable."""
+        if kind == InputKind.TOKEN:
+            return
         if isinstance(argument, ConstantArgument):
             self.values[argument.name] = argument.value
             return
@@ -248,6 +310,9 @@ class _Walk:
         self.values[argument.name] = value
         assert value.tensor is not None
         self.names[value.tensor] = target or argument.name
+        example = self.examples.get(argument.name)
+        if example is not None:
+            self.builder.examples[value.tensor] = example
 
     def declare_constant(self, name: str, target: str, kind: InputKind, dtype: str) -> None:
         """Turn a buffer or lifted constant into a known variable, or a formula."""
@@ -289,7 +354,10 @@ class _Walk:
             return ()
         translator = OPERATORS.get(name)
         if translator is None:
-            raise self.refusal(node, name, "", "no translation of this operator")
+            raise self.refusal(node, name, "", without_translation(node.target, name))
+        empty = self.empty(node)
+        if empty is not None:
+            return empty
         first = len(self.builder.nests)
         try:
             fakes = _results(node.meta["val"])
@@ -302,6 +370,7 @@ class _Walk:
                 tuple(d[0] for d in described),
                 tuple(d[1] for d in described),
                 self.used(node),
+                _plain(node),
             )
             result = translator(call, *self.arguments(node))
             if self.naive and translator.__module__ == VIEWS:
@@ -321,6 +390,16 @@ class _Walk:
         if last > first:
             self.origins.append(Origin(name, first, last, location(node.stack_trace)))
         return result
+
+    def empty(self, node: Node) -> Value | None:
+        """A result without elements, which nothing can read; None where there are elements."""
+        fake = node.meta["val"]
+        if not isinstance(fake, torch.Tensor):
+            return None
+        if not all(isinstance(n, int) for n in fake.shape) or all(n != 0 for n in fake.shape):
+            return None
+        shape = tuple(int(n) for n in fake.shape)
+        return Value(shape, DTYPES.get(fake.dtype, ""), _no_element)
 
     def copied(self, result: Result) -> Result:
         """Views as tensors of their own; integers stay, since subscripts need their range."""
@@ -371,15 +450,37 @@ class _Walk:
 
     def outputs(self) -> None:
         """Declare the outputs."""
-        for position, spec in enumerate(self.results()):
-            if not isinstance(spec.arg, TensorArgument):
-                message = f"an output of type {type(spec.arg).__name__}; tensors do"
-                raise _Refused(TranslationRefusal("output", str(position), message, ""))
-            value = self.builder.output(self.values[spec.arg.name])
+        for position, argument in enumerate(self.returned()):
+            value = self.builder.output(argument)
             self.names[value] = f"output {position}"
+
+    def returned(self) -> Iterator[Value]:
+        """The values that the module returns; None is no result, a number is a constant."""
+        for spec in self.results():
+            match spec.arg:
+                case TensorArgument(name=name):
+                    yield self.values[name]
+                case ConstantArgument(value=None):
+                    continue
+                case ConstantArgument(value=bool() | int() | float() as number):
+                    yield filled((), NUMBERS[type(number)], literal(number))
+                case _:
+                    message = f"an output of type {type(spec.arg).__name__}; tensors do"
+                    raise _Refused(TranslationRefusal("output", "", message, ""))
 
     def refusal(self, node: Node, operator: str, argument: str, message: str) -> _Refused:
         return _Refused(TranslationRefusal(operator, argument, message, location(node.stack_trace)))
+
+
+def _no_element(_: Coords) -> Expr:
+    raise Unsupported("", "an element of an empty tensor; tensors with elements do")
+
+
+def _plain(node: Node) -> bool:
+    """Whether the first tensor that a node reads fills its memory in row-major order."""
+    reads = node.all_input_nodes
+    fake = reads[0].meta.get("val") if reads else None
+    return isinstance(fake, torch.Tensor) and fake.is_contiguous() and not fake.storage_offset()
 
 
 def _loosely(fake: object) -> tuple[tuple[int, ...], str]:

@@ -109,7 +109,7 @@ ELEMENTWISE: dict[str, Case] = {
     "rdiv": (lambda x: 2 / x, (positive(4),)),
     "powers": (lambda x: x**2 + x**3 - x**0.5 + x**-1 + x**1.7, (positive(5),)),
     "pow-tensor": (lambda x, y: x**y + 2.0**y, (positive(5), normal(5))),
-    "floor-divide": (lambda x: torch.div(x, 0.7, rounding_mode="floor"), (normal(6),)),
+    "floor-divide": (lambda x: torch.div(x, 0.5, rounding_mode="floor"), (normal(6),)),
     "clamp": (lambda x: x.clamp(-0.5, 0.25) + x.clamp(min=0) + x.clamp(max=0), (normal(9),)),
     "clamp-tensor": (lambda x, y: torch.clamp(x, max=y), (normal(9), normal(9).flip(0))),
     "extremes": (lambda x, y: torch.minimum(x, y) * torch.maximum(x, y), (normal(9), normal(1))),

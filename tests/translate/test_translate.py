@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from steptp_dagster.leir.cost import cost
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.limits import check_limits
@@ -233,24 +234,24 @@ def test_an_unfaithful_translation_is_noticed() -> None:
     assert fidelity(Triple(), (x,), translation).max_normalised_error == pytest.approx(1 / 3)
 
 
-class Sorted(nn.Module):
+class Gamma(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = x + 1
-        return torch.sort(y)[0]
+        return torch.lgamma(y)
 
 
 def test_unknown_operator_is_refused_with_its_line() -> None:
-    refusal = refused(Sorted(), torch.ones(3))
-    assert refusal.operator == "aten.sort.default"
+    refusal = refused(Gamma(), torch.ones(3))
+    assert refusal.operator == "aten.lgamma.default"
     assert "test_translate.py:" in refusal.location
-    assert refusal.location.endswith("return torch.sort(y)[0]")
-    assert "aten.sort.default at" in str(refusal)
+    assert refusal.location.endswith("return torch.lgamma(y)")
+    assert "aten.lgamma.default at" in str(refusal)
 
 
 def test_unused_unknown_operator_costs_nothing() -> None:
     class Unused(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            torch.sort(x)
+            torch.lgamma(x)
             return x * 2
 
     assert isinstance(translate(Unused(), (torch.ones(3),)), Translation)
@@ -305,14 +306,76 @@ def test_positions_out_of_range_are_refused() -> None:
     faithful(Beyond(-3), (torch.arange(3.0),))
 
 
-def test_subscripts_of_unknown_range_are_refused() -> None:
+def test_computed_subscripts_are_bounded_only_where_they_have_to_be() -> None:
     class Computed(nn.Module):
         def forward(self, x: Tensor, i: Tensor) -> Tensor:
-            return x.index_select(0, i * 2)
+            return x[i * 2 - 4]
 
-    refusal = refused(Computed(), torch.ones(5), torch.tensor([0, 2]))
-    assert refusal.operator == "aten.index_select.default"
-    assert refusal.location.endswith("return x.index_select(0, i * 2)")
+    class Provable(nn.Module):
+        def forward(self, x: Tensor, i: Tensor) -> Tensor:
+            return x[i % 5]
+
+    bounded = faithful(Computed(), (torch.arange(5.0), torch.tensor([0, 2, 4])))
+    assert "min(max(" in to_text(bounded.signed.program)
+    plain = faithful(Provable(), (torch.arange(5.0), torch.tensor([-1, 2, 9])))
+    assert "max(" not in to_text(plain.signed.program)
+
+
+def test_examples_that_count_from_the_end_are_bounded_not_promised_away() -> None:
+    class Lookup(nn.Module):
+        def forward(self, x: Tensor, i: Tensor) -> Tensor:
+            return x[i]
+
+    translation = faithful(Lookup(), (torch.arange(5.0), torch.tensor([-1, 4, -5])))
+    variable = translation.signed.signature.by_name["C"]
+    assert (variable.low, variable.high) == (None, None)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scans_are_recurrences_or_triangles(dim: int) -> None:
+    class Scans(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return x.cumsum(dim), x.cumprod(dim)
+
+    x = torch.arange(-5.0, 7.0).view(3, 4)
+    counts = []
+    for scan in ("recurrence", "triangular"):
+        translation = translate(Scans(), (x,), scan=scan)
+        assert isinstance(translation, Translation)
+        assert check(translation.signed) == ()
+        assert fidelity(Scans(), (x,), translation).faithful
+        counts.append(cost(translation.signed).iterations)
+    assert counts[1] == counts[0] * x.shape[dim]
+
+
+def test_numbers_and_none_beside_results() -> None:
+    class Beside(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, None, int, bool]:
+            return x * 2, None, x.shape[0], True
+
+    translation = faithful(Beside(), (torch.ones(3),))
+    outputs = translation.signed.signature.outputs
+    assert [(v.dtype, v.shape) for v in outputs] == [("f32", (3,)), ("i64", ()), ("bool", ())]
+
+
+def test_what_is_written_into_inputs_is_no_result() -> None:
+    translation = faithful(nn.ReLU(inplace=True), (torch.arange(-2.0, 3.0),))
+    assert len(translation.signed.program.nests) == 1
+
+
+def test_a_check_of_values_does_not_hinder() -> None:
+    inputs = (torch.ones(2, 3), torch.zeros(2, 3), torch.ones(2, 3) * 2)
+    translation = faithful(nn.GaussianNLLLoss(), inputs)
+    assert all("unchecked" not in o.location for o in translation.origins)
+
+
+def test_a_program_that_breaks_the_translator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("steptp_dagster.translate.translate.check", broken)
+    refusal = refused(Double(), torch.ones(3))
+    assert "RecursionError: too deep" in refusal.message
 
 
 def test_complex_and_empty_tensors_are_refused() -> None:
