@@ -12,6 +12,7 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Expr
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Located, accesses_in, children, substitute, with_children
 from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
+from steptp_dagster.strategies.streaming import streamed_total
 
 #: Tensors with the plain assignment that defines each.
 Pieces = Mapping[str, Statement]
@@ -44,7 +45,7 @@ def _is_piece(value: Expr) -> bool:
     match value:
         case Access() | Binary("-") | Call("exp"):
             return True
-    return False
+    return streamed_total(value) != value
 
 
 def unfolded(
@@ -52,8 +53,9 @@ def unfolded(
 ) -> Expr:
     """The expression with pieces replaced by their definitions, in the reader's indices.
 
-    What cannot be replaced, since operands may have changed or subscripts cannot be solved, stays.
-    The names of those that were replaced are added to ``seen``.
+    A ``faithful_total`` is read as the streamed sum in it. What cannot be replaced, since operands
+    may have changed or subscripts cannot be solved, stays. The names of those that were replaced
+    are added to ``seen``.
     """
     if isinstance(expr, Access):
         if expr.name not in known:
@@ -62,7 +64,7 @@ def unfolded(
         if new is None or new == expr:
             return expr
         seen.append(expr.name)
-        return unfolded(program, reader, new, known, seen)
+        return unfolded(program, reader, streamed_total(new), known, seen)
     if not any(access.name in known for access in accesses_in(expr)):
         return expr
     below = tuple(unfolded(program, reader, child, known, seen) for child in children(expr))
@@ -70,7 +72,10 @@ def unfolded(
 
 
 def expanded(program: SignedProgram, reader: Statement, expr: Expr, seen: list[str]) -> Expr:
-    """The expression with the accesses that it consists of replaced by their definitions."""
+    """The expression with the accesses that it consists of replaced by their definitions.
+
+    A ``faithful_total`` is read as the streamed sum in it.
+    """
     writes = Analysis.of(program).accesses.writes
     while isinstance(expr, Access):
         made = [use.statement for use in writes.get(expr.name, [])]
@@ -80,7 +85,7 @@ def expanded(program: SignedProgram, reader: Statement, expr: Expr, seen: list[s
         if new is None or new == expr:
             return expr
         seen.append(expr.name)
-        expr = new
+        expr = streamed_total(new)
     return expr
 
 

@@ -13,7 +13,7 @@ from steptp_dagster.leir.ast import Access, Call, Expr, Index, Int, Loop
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path
-from steptp_dagster.strategies.streaming import history_equations, indexed
+from steptp_dagster.strategies.streaming import history_equations, indexed, streamed_total
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,15 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A tensor that holds the last step of the running values ``of``, by the equation ``path``."""
+    """A tensor that holds the last step of the running values ``of``, by the equation ``path``.
+
+    ``faithful``: it is a ``faithful_total``, which differs for rows of nothing but -inf.
+    """
 
     path: Path
     tensor: str
     of: str
+    faithful: bool
 
 
 def running_maximum(statement: Statement) -> Running | None:
@@ -83,7 +87,8 @@ def copies_of(program: SignedProgram, arrays: Iterable[Access], loop: Loop) -> t
     found: list[Copy] = []
     for array in arrays:
         for statement in analysis.accesses.statements:
-            target, value = statement.equation.target, statement.equation.value
+            target = statement.equation.target
+            value = streamed_total(statement.equation.value)
             if not isinstance(value, Access) or value.name != array.name:
                 continue
             whole = last_step(replace(array, subscripts=target.subscripts), loop) == value
@@ -92,5 +97,6 @@ def copies_of(program: SignedProgram, arrays: Iterable[Access], loop: Loop) -> t
                 and DTYPES[target.dtype].evaluation == DTYPES[array.dtype].evaluation
             )
             if whole and same and len(analysis.accesses.writes[target.name]) == 1:
-                found.append(Copy(statement.path, target.name, array.name))
+                faithful = value != statement.equation.value
+                found.append(Copy(statement.path, target.name, array.name, faithful))
     return tuple(found)

@@ -28,6 +28,7 @@ from steptp_dagster.strategies.softmax_rows import Maximum, Rows
 from steptp_dagster.strategies.streaming import (
     MINUS_INF,
     ZERO,
+    faithful_total,
     history_equations,
     rolling_equations,
 )
@@ -149,44 +150,68 @@ def prefix_sum(program: SignedProgram, rows: Rows) -> SignedProgram:
     the maximum only where something else than the sum reads it.
     """
     loop, found = rows.reduction.loop, _streamed(program, rows)
-    copies = [Equation(rows.total, last_step(found.total, loop), rows.guard)]
+    copies = [_kept_total(rows, found)]
     if not rows.prefix and _read_elsewhere(program, rows):
         copies.insert(0, Equation(rows.maximum, last_step(found.running, loop), rows.guard))
     place = place_of(program.program, rows)
     after = {place.path: under_rows(program.program, place, tuple(copies))}
     new = rebuilt(program.program, found.changes, after, lambda node: node)
-    return pruned(SignedProgram(new, program.signature), _names_at(program, rows.via))
+    unread = _names_at(program, rows.via)
+    if not rows.prefix:
+        unread = (*unread, rows.maximum.name)
+    return pruned(SignedProgram(new, program.signature), unread)
 
 
 def history(program: SignedProgram, rows: Rows) -> SignedProgram:
-    """The program with running maximum and sum, whose readers read the last step."""
+    """The program with running maximum and sum, whose readers read the last step.
+
+    Where something else than softmax and log-softmax sees the sum, its tensor stays for that.
+    """
     loop, found = rows.reduction.loop, _streamed(program, rows)
     outputs = {v.name for v in program.signature.outputs}
     arrays = {found.running.name: found.running, found.total.name: found.total}
-    redirected = {copy.tensor: arrays[copy.of] for copy in rows.copies}
+    everywhere = {copy.tensor: arrays[copy.of] for copy in rows.copies if not copy.faithful}
+    softmax = {copy.tensor: arrays[copy.of] for copy in rows.copies if copy.faithful}
+    kept: list[Equation] = []
+    if not rows.prefix:
+        everywhere[rows.maximum.name] = found.running
+        if rows.maximum.name in outputs:
+            kept.append(Equation(rows.maximum, last_step(found.running, loop), rows.guard))
+    if not rows.streamed:
+        softmax[rows.total.name] = found.total
+        if rows.exposed:
+            kept.append(_kept_total(rows, found))
+
+    def reading(names: Mapping[str, Access]) -> Callable[[Expr], Expr]:
+        def read_last(node: Expr) -> Expr:
+            if isinstance(node, Access) and node.name in names:
+                return last_step(replace(names[node.name], subscripts=node.subscripts), loop)
+            return node
+
+        return read_last
+
     changes: Changes = {**found.changes}
     for copy in rows.copies:
+        stays = rows.exposed if copy.faithful else copy.tensor in outputs
         equation = equation_at(program.program, copy.path)
-        changes[copy.path] = (equation,) if copy.tensor in outputs else ()
-    kept: list[Equation] = []
-    for old, new, running in (
-        (rows.maximum, found.running, rows.prefix),
-        (rows.total, found.total, rows.streamed),
-    ):
-        if not running:
-            redirected[old.name] = new
-            if old.name in outputs:
-                kept.append(Equation(old, last_step(new, loop), rows.guard))
-
-    def read_last(node: Expr) -> Expr:
-        if isinstance(node, Access) and node.name in redirected:
-            return last_step(replace(redirected[node.name], subscripts=node.subscripts), loop)
-        return node
-
+        changes[copy.path] = (equation,) if stays else ()
+    read_all = reading({**everywhere, **softmax})
+    for path in rows.absorbing:
+        equation = equation_at(program.program, path)
+        changes[path] = (map_equation(equation, lambda e: map_expr(e, read_all)),)
     place = place_of(program.program, rows)
     after = {place.path: under_rows(program.program, place, tuple(kept))} if kept else {}
-    new_program = rebuilt(program.program, changes, after, read_last)
-    return pruned(SignedProgram(new_program, program.signature), _names_at(program, rows.via))
+    new = rebuilt(program.program, changes, after, reading(everywhere))
+    unread = (*_names_at(program, rows.via), *softmax)
+    return pruned(SignedProgram(new, program.signature), unread)
+
+
+def _kept_total(rows: Rows, found: _Streamed) -> Equation:
+    """The sum copied out after the last step, as whatever reads it needs it."""
+    loop = rows.reduction.loop
+    last = last_step(found.total, loop)
+    value = faithful_total(last_step(found.running, loop), last) if rows.exposed else last
+    return Equation(rows.total, value, rows.guard)
 
 
 def rolling(program: SignedProgram, rows: Rows) -> SignedProgram:
@@ -203,12 +228,13 @@ def rolling(program: SignedProgram, rows: Rows) -> SignedProgram:
     step = tuple(
         replace(equation, guard=rows.guard) for equation in rolling_equations(rows.score, n, new, r)
     )
+    plain_exposed = rows.exposed and not rows.streamed
     body: tuple[Statement, ...] = (
         Equation(n, MINUS_INF),
         Equation(r, ZERO),
         Nest((rows.reduction.loop,), step),
         Equation(ends[0], n, rows.guard),
-        Equation(ends[1], r, rows.guard),
+        Equation(ends[1], faithful_total(n, r) if plain_exposed else r, rows.guard),
     )
     arrays = {}
     if rows.prefix:
@@ -244,7 +270,7 @@ def _ends(program: SignedProgram, rows: Rows) -> tuple[tuple[Access, Access], tu
             copies = (
                 accesses.statement_at[copy.path].equation.target
                 for copy in rows.copies
-                if copy.of == value.name
+                if copy.of == value.name and not copy.faithful
             )
             same = next((target for target in copies if target.dtype == value.dtype), None)
             name = next(spare) if same is None else same.name
@@ -259,6 +285,8 @@ def _same_as_ends(program: SignedProgram, rows: Rows, ends: Mapping[str, Access]
     accesses = Analysis.of(program).accesses
     found: list[Copy] = []
     for copy in rows.copies:
+        if copy.faithful:
+            continue
         target, end = accesses.statement_at[copy.path].equation.target, ends[copy.of]
         if target.name == end.name or (target.dtype == end.dtype and target.name not in outputs):
             found.append(copy)

@@ -28,10 +28,11 @@ from steptp_dagster.strategies.running import (
     running_sum,
 )
 from steptp_dagster.strategies.streaming import (
+    absorbs,
     exp_of_difference,
     is_minus_inf,
     is_zero,
-    normalisation,
+    normalises,
 )
 
 
@@ -47,6 +48,8 @@ class Rows:
 
     ``prefix``: the maximum is a running one already, ``maximum`` without its last subscript, the
     step; ``streamed``: so is the sum, ``total`` likewise. ``copies`` are those of last steps.
+    ``absorbing`` are the equations that read the sum in nothing but softmax and log-softmax, and
+    ``exposed`` says whether something else sees it, an output included.
     """
 
     max_path: Path
@@ -63,6 +66,8 @@ class Rows:
     prefix: bool = False
     streamed: bool = False
     copies: tuple[Copy, ...] = ()
+    absorbing: tuple[Path, ...] = ()
+    exposed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,23 +275,41 @@ class Finder:
         return self._completed(rows, second, last_step(running.array, loop), last_step(total, loop))
 
     def _completed(self, rows: Rows, second: Statement, shown: Access, total: Access) -> Rows:
-        """The rows with the equations that normalise by them, if there must be any."""
-        if not self.normalised:
-            return rows
-        names = (shown.name, total.name)
-        known = pieces(self.program, names)
+        """The rows with the equations that read maximum and sum, and how they do.
+
+        Rejects them if something must normalise by them and nothing does.
+        """
+        known = pieces(self.program, (shown.name, total.name))
+        first = self.accesses.statement_at[rows.max_path]
+        sums = {total.name, *(copy.tensor for copy in rows.copies if copy.of == total.name)}
+        own = {rows.sum_path, *rows.inits, *(copy.path for copy in rows.copies)}
+        readers = {
+            use.statement.path for name in sums for use in self.accesses.by_tensor[name]
+        } - own
         uses: list[Path] = []
+        absorbing: list[Path] = []
         for statement in self.accesses.statements:
-            if statement.order > second.order:
-                seen: list[str] = []
-                value = unfolded(self.program, statement, statement.equation.value, known, seen)
-                loops = shared_loops(self.accesses.statement_at[rows.max_path], statement)
-                if normalisation(value, rows.score, shown, total, loops) is not None:
-                    uses.append(statement.path)
-        if not uses:
+            late = statement.order > second.order
+            if not (statement.path in readers or (late and self.normalised)):
+                continue
+            value = unfolded(self.program, statement, statement.equation.value, known, [])
+            template = (rows.score, shown, total, shared_loops(first, statement))
+            if late and normalises(value, *template):
+                uses.append(statement.path)
+            guard = statement.equation.guard
+            decides = guard is not None and any(a.name in sums for a in accesses_in(guard))
+            if statement.path in readers and not decides and absorbs(value, *template):
+                absorbing.append(statement.path)
+        if self.normalised and not uses:
             message = f"nothing normalises by {shown.name} and {total.name} afterwards"
             raise Reject("no-normalisation", message)
-        return replace(rows, uses=tuple(uses))
+        outputs = {v.name for v in self.program.signature.outputs}
+        return replace(
+            rows,
+            uses=tuple(uses),
+            absorbing=tuple(absorbing),
+            exposed=bool(sums & outputs or readers - set(absorbing)),
+        )
 
     def _top(self, first: Statement) -> Maximum:
         """The maximum, plain or running, with the checks that are about it alone."""

@@ -193,7 +193,8 @@ _RULES: Final = (
         " whenever the maximum grows, and after the last score both are what the separate passes"
         " computed; the exponents are never positive, so nothing overflows; while every score so"
         " far is minus infinity, old and new maximum are too, whose difference is not a number:"
-        " there the old sum, and the term of such a score, count as zero",
+        " there the old sum, and the term of such a score, count as zero, and whatever reads a row"
+        " of nothing else still gets no number, as before",
     ),
     Rule(
         "distributive-law",

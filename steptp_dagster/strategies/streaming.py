@@ -15,7 +15,6 @@ one, and no exponent is ever positive. A term counts as 0 while its score, or th
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from steptp_dagster.leir.ast import (
     Access,
@@ -31,7 +30,7 @@ from steptp_dagster.leir.ast import (
     Unary,
 )
 from steptp_dagster.leir.printer import expr_text
-from steptp_dagster.leir.walk import iter_expr
+from steptp_dagster.leir.walk import children, iter_expr
 from steptp_dagster.strategies.matching import instantiate
 
 MINUS_INF = Unary("-", Inf())
@@ -58,40 +57,77 @@ def is_zero(expr: Expr) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Normalisation:
-    """A use of a row's maximum and sum: softmax, log_softmax or logsumexp."""
-
-    name: str
-    expr: Expr
-
-
-def normalisation(
+def normalises(
     value: Expr, score: Expr, maximum: Access, total: Access, shared: Iterable[str]
-) -> Normalisation | None:
-    """The first sub-expression that normalises these scores, pre-order, or None.
+) -> bool:
+    """Whether a part of the value is a softmax, log-softmax or logsumexp of these scores.
 
     ``score``, ``maximum`` and ``total`` are given in the indices of the maximum; ``shared`` names
     the loops that both places stand under.
     """
-    templates = tuple(_templates(score, maximum, total))
+    templates = (*_relative(score, maximum, total), *_absolute(maximum, total))
     known = {index: Index(index) for index in shared}
-    for expr in iter_expr(value):
-        for name, template in templates:
-            if instantiate(template, expr, known) is not None:
-                return Normalisation(name, expr)
-    return None
+    return any(
+        instantiate(template, expr, known) is not None
+        for expr in iter_expr(value)
+        for template in templates
+    )
 
 
-def _templates(score: Expr, maximum: Access, total: Access) -> Iterator[tuple[str, Expr]]:
+def absorbs(
+    value: Expr, score: Expr, maximum: Access, total: Access, shared: Iterable[str]
+) -> bool:
+    """Whether the value reads the sum in nothing but softmax and log-softmax of these scores.
+
+    Those are NaN for a row of nothing but -inf, whatever the sum is: they take the difference of
+    a score and the maximum. Parameters as in ``normalises``.
+    """
+    templates = tuple(_relative(score, maximum, total))
+    known = {index: Index(index) for index in shared}
+
+    def exposed(expr: Expr) -> bool:
+        if any(instantiate(template, expr, known) is not None for template in templates):
+            return False
+        own = isinstance(expr, Access) and expr.name == total.name
+        return own or any(exposed(child) for child in children(expr))
+
+    return not exposed(value)
+
+
+def _relative(score: Expr, maximum: Access, total: Access) -> Iterator[Expr]:
+    """Softmax and log-softmax: a score relative to maximum and sum."""
     shifted = Binary("-", score, maximum)
     log = Call("log", (total,))
-    yield "softmax", Binary("/", Call("exp", (shifted,)), total)
-    yield "log_softmax", Binary("-", shifted, log)
-    yield "log_softmax", Binary("-", score, Binary("+", maximum, log))
-    yield "log_softmax", Binary("-", score, Binary("+", log, maximum))
-    yield "logsumexp", Binary("+", maximum, log)
-    yield "logsumexp", Binary("+", log, maximum)
+    yield Binary("/", Call("exp", (shifted,)), total)
+    yield Binary("-", shifted, log)
+    yield Binary("-", score, Binary("+", maximum, log))
+    yield Binary("-", score, Binary("+", log, maximum))
+
+
+def _absolute(maximum: Access, total: Access) -> Iterator[Expr]:
+    """Logsumexp."""
+    log = Call("log", (total,))
+    yield Binary("+", maximum, log)
+    yield Binary("+", log, maximum)
+
+
+def faithful_total(maximum: Expr, total: Expr) -> Expr:
+    """A streamed sum, but NaN for a row of nothing but -inf, as the sum of two passes is.
+
+    There the running sum is 0, as all its terms count as 0; a plain pass takes the difference of
+    two infinities in each. It matters where something else than a softmax reads the sum.
+    """
+    return _when(_equal(maximum, MINUS_INF), Binary("-", maximum, maximum), total)
+
+
+def streamed_total(expr: Expr) -> Expr:
+    """The streamed sum in ``faithful_total``; other expressions as they are."""
+    match expr:
+        case Call("if_then_else", (Compare((maximum, _)), Binary("-"), total)) if (
+            faithful_total(maximum, total) == expr
+        ):
+            return total
+    return expr
 
 
 def _when(condition: Expr, yes: Expr, no: Expr) -> Expr:

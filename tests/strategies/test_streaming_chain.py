@@ -1,90 +1,280 @@
-"""From naive attention to one pass: each step accepts what the one before leaves."""
+"""From naive attention to one pass over rolling state: consecutive steps on the same program."""
+
+import random
+from functools import cache
 
 import numpy as np
 import pytest
 
-from steptp_dagster.leir.canonical import structural_hash
+from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.strategies.registry import strategy
+from steptp_dagster.leir.walk import equations
+from steptp_dagster.reasoning.check import grounding
+from steptp_dagster.reasoning.render import render_text
+from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.strategies.registry import strategies, strategy
 from steptp_dagster.strategies.step import Step, take
-from tests.support.numerics import assert_equal_outputs
+from steptp_dagster.translate.translate import TranslationRefusal, translate
+from steptp_dagster.verify.verdict import verify
+from tests.support.attention import (
+    CHAIN,
+    HARD_ROWS,
+    PROGRAMS,
+    SOFTMAX_STEPS,
+    program_named,
+    taken,
+    walked,
+)
+from tests.support.numerics import TOLERANCE, assert_equal_outputs, normalised_difference
 from tests.support.programs import random_inputs
 
-MAXIMUM = "normal_loop_max_to_prefix_max"
-SUM = "normal_loop_summation_on_exp_to_prefix_summation_on_exp"
 FLASH = "flashattention_wo_tiling"
-#: Strategies and, where there are several sites, the tensor that the site names.
-CHAIN = (
-    (MAXIMUM, None),
-    (SUM, None),
-    ("compute_inline", "M"),
-    ("compute_inline", "Z"),
+ROLLING = "flashattention_rolling_state"
+ATTENTION = tuple(name for name, source in SOURCES.items() if source.family == "attention")
+#: Source programs with a softmax, log-softmax or cross-entropy that nothing is weighted by.
+SOFTMAX = (
+    "MatMul_and_Softmax",
+    "softmax",
+    "LogSoftmax",
+    "CrossEntropyLoss",
+    "KLDivLoss",
+    "Gemm_BatchNorm_Scaling_Softmax",
+    "Matmul_GELU_Softmax",
+    "Matmul_Mean_Softmax",
+    "Conv3d_Min_Softmax",
+    "Conv3d_HardSwish_ReLU_Softmax_Mean",
+    "Conv3d_Softmax_MaxPool_MaxPool",
 )
-NAIVE = """
-# input Q f32[2,3,2]
-# input K f32[2,5,2]
-# input X f32[2,5,3]
-# output O f32[2,3,3]
-B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}L^{2}_{d=0}[
-  S^{f32,g}_{tx,a,c}=S^{f32,g}_{tx,a,c}+Q^{f32,g}_{tx,a,d}*K^{f32,g}_{tx,c,d};];
-B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[M^{f32,g}_{tx,a}=max(M^{f32,g}_{tx,a},S^{f32,g}_{tx,a,c});];
-B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[
-  Z^{f32,g}_{tx,a}=Z^{f32,g}_{tx,a}+exp(S^{f32,g}_{tx,a,c}-M^{f32,g}_{tx,a});];
-B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[
-  W^{f32,g}_{tx,a,c}=exp(S^{f32,g}_{tx,a,c}-M^{f32,g}_{tx,a})/Z^{f32,g}_{tx,a};];
-B^{2}_{tx=0}L^{3}_{a=0}L^{3}_{d=0}L^{5}_{c=0}[
-  O^{f32,g}_{tx,a,d}=O^{f32,g}_{tx,a,d}+W^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];
-"""
-MASKED = """
-# input S f32[2,4]
-# input X f32[4,3]
-# output O f32[2,3]
-B^{2}_{tx=0}L^{4}_{a=0}[M^{f32,g}_{tx}=max(M^{f32,g}_{tx},S^{f32,g}_{tx,a});];
-B^{2}_{tx=0}L^{4}_{a=0}[Z^{f32,g}_{tx}=Z^{f32,g}_{tx}+exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx});];
-B^{2}_{tx=0}L^{4}_{a=0}[W^{f32,g}_{tx,a}=exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx})/Z^{f32,g}_{tx};];
-B^{2}_{tx=0}L^{3}_{c=0}L^{4}_{a=0}[
-  O^{f32,g}_{tx,c}=O^{f32,g}_{tx,c}+W^{f32,g}_{tx,a}*X^{f32,g}_{a,c};];
-"""
 
 
-def _taken(program: SignedProgram, name: str, tensor: str | None) -> Step:
-    chosen = strategy(name)
-    sites = [s for s in chosen.survey(program).sites if s.named.get("tensor") == tensor]
-    assert len(sites) == 1
-    step = take(chosen, program, sites[0])
-    assert isinstance(step, Step)
-    return step
+def _source(name: str, *, naive: bool = False, dtype: str = "f32") -> SignedProgram:
+    """The translation of a source program at a small shape."""
+    source = SOURCES[name]
+    built = source.build(source.sample(random.Random(7), 1)[0], dtype, 0)
+    found = translate(built.module, built.example(0), ranges=built.ranges, naive=naive)
+    assert not isinstance(found, TranslationRefusal), str(found)
+    return found.signed
 
 
-def _stages(program: SignedProgram) -> list[SignedProgram]:
-    stages = [program]
-    for name, tensor in CHAIN:
-        stages.append(_taken(stages[-1], name, tensor).after)
-    return stages
+@cache
+def _steps(name: str) -> list[Step]:
+    """The chain from a program of ``PROGRAMS``."""
+    return walked(program_named(name))
 
 
-@pytest.mark.parametrize("text", [NAIVE, MASKED])
-def test_each_stage_leads_to_one_pass(text: str) -> None:
-    stages = _stages(read(text).signed)
-    inputs = random_inputs(stages[0], 0)
-    passes = set()
-    for stage in stages:
-        assert_equal_outputs(stages[0], stage, inputs, "reassociated")
-        flash = _taken(stage, FLASH, None)
-        assert_equal_outputs(stages[0], flash.after, inputs, "reassociated")
-        passes.add(structural_hash(flash.after))
-    assert len(passes) == 1
+def _judge(steps: list[Step]) -> None:
+    """Each step and all of them together, by the verdict."""
+    for step in steps:
+        verdict = verify(step.before, step.after)
+        assert verdict.accepted, (step.strategy, verdict.reason, verdict.message)
+    whole = verify(steps[0].before, steps[-1].after)
+    assert whole.accepted, (whole.reason, whole.message)
 
 
-def test_rows_may_start_with_minus_infinity() -> None:
-    stages = _stages(read(MASKED).signed)
-    stages += [_taken(stage, FLASH, None).after for stage in stages]
-    scores = np.array([[-np.inf, -np.inf, 0.5, 2.0], [-np.inf, 1.0, -np.inf, 3.0]], np.float32)
-    inputs = {"S": scores, "X": np.arange(12, dtype=np.float32).reshape(4, 3)}
-    expected = np.exp(scores - scores.max(1, keepdims=True))
-    expected = expected / expected.sum(1, keepdims=True) @ inputs["X"]
-    for stage in stages:
-        found = interpret(stage, inputs).outputs["O"]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+def _compare(steps: list[Step], seeds: range) -> None:
+    """Each step and all of them together, by the interpreter."""
+    for seed in seeds:
+        inputs = random_inputs(steps[0].before, seed)
+        for step in steps:
+            assert_equal_outputs(step.before, step.after, inputs, step.numerics)
+        assert_equal_outputs(steps[0].before, steps[-1].after, inputs, "reassociated")
+
+
+def _tensors(program: SignedProgram) -> set[str]:
+    return {one.equation.target.name for one in equations(program.program)}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_step_and_the_whole_compute_the_same(name: str) -> None:
+    _compare(_steps(name), range(1))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_step_is_grounded(name: str) -> None:
+    for step in _steps(name):
+        chosen = strategy(step.strategy)
+        text = render_text(chosen, step.site, step.explanation)
+        assert not grounding(step.before, step.after, chosen, step.site, step.explanation, text)
+
+
+def _at_once(name: str) -> None:
+    """Each stage leads to both forms of one pass, without the stages between."""
+    steps = _steps(name)
+    inputs = random_inputs(steps[0].before, 3)
+    naive = interpret(steps[0].before, inputs, precision="float64").outputs
+    alone = [v.name for v in steps[0].before.signature.outputs] == ["O"]
+    for last, stages in ((FLASH, steps[:5]), (ROLLING, steps)):
+        for step in stages:
+            result = taken(step.before, last).after
+            found = interpret(result, inputs, precision="float64").outputs
+            assert all(normalised_difference(naive[n], found[n]) <= TOLERANCE for n in naive)
+            ends = next(s.after for s in steps if s.strategy == last)
+            assert not alone or len(result.program.nests) == len(ends.program.nests)
+
+
+def test_each_stage_leads_to_one_pass_at_once() -> None:
+    _at_once("plain")
+    _at_once("sums are an output")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_stage_of_every_program_leads_to_one_pass_at_once(name: str) -> None:
+    _at_once(name)
+
+
+def test_the_last_step_leaves_one_nest_and_private_state() -> None:
+    result = _steps("plain")[-1].after
+    _, attention = result.program.nests
+    assert isinstance(attention, Nest)
+    own = [one.equation.target for one in equations(result.program) if one.path[0] == 1]
+    assert {target.scope for target in own if target.name != "O"} == {"l"}
+    assert _tensors(result) == {"S", "O", *(target.name for target in own)}
+
+
+def test_weights_that_something_else_reads_stay() -> None:
+    steps = _steps("weights are an output")
+    assert all("W" in _tensors(step.after) for step in steps)
+    assert "W" not in _tensors(_steps("plain")[-1].after)
+
+
+@pytest.mark.parametrize("form", ["softmax", "log_softmax", "logsumexp", "sum"])
+def test_rows_of_a_softmax_that_are_hard(form: str) -> None:
+    value, shape = {
+        "softmax": ("exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx})/Z^{f32,g}_{tx}", "[9,6]"),
+        "log_softmax": ("S^{f32,g}_{tx,a}-M^{f32,g}_{tx}-log(Z^{f32,g}_{tx})", "[9,6]"),
+        "logsumexp": ("M^{f32,g}_{tx}+log(Z^{f32,g}_{tx})", "[9]"),
+        "sum": ("M^{f32,g}_{tx}+log(Z^{f32,g}_{tx})+Z^{f32,g}_{tx}", "[9]"),
+    }[form]
+    inner, target = (
+        ("L^{6}_{a=0}", "O^{f32,g}_{tx,a}") if shape == "[9,6]" else ("", "O^{f32,g}_{tx}")
+    )
+    passes = PROGRAMS["rows"].split("# output")[1].split("\n")[1:3]
+    text = f"# input S f32[9,6]\n# output O f32{shape}\n" + "\n".join(passes)
+    program = read(f"{text}\nB^{{9}}_{{tx=0}}{inner}[{target}={value};];").signed
+    steps = walked(program, SOFTMAX_STEPS)
+    online = strategy("online_softmax")
+    for step in walked(program, SOFTMAX_STEPS):
+        found = [take(online, step.before, site) for site in online.survey(step.before).sites]
+        steps += [other for other in found if isinstance(other, Step)]
+    assert len(steps) > 2 * len(SOFTMAX_STEPS)
+    _on_hard_rows(steps, {"S": HARD_ROWS})
+
+
+def test_rows_of_an_attention_that_are_hard() -> None:
+    steps = [*_steps("rows")]
+    steps += [taken(step.before, FLASH) for step in steps[:4]]
+    steps += [taken(step.before, ROLLING) for step in steps[:6]]
+    operand = np.arange(12, dtype=np.float32).reshape(6, 2) - 5
+    _on_hard_rows(steps, {"S": HARD_ROWS, "X": operand})
+    with np.errstate(invalid="ignore"):  # the row of nothing but -inf
+        expected = np.exp(HARD_ROWS - HARD_ROWS.max(1, keepdims=True))
+    expected = expected / expected.sum(1, keepdims=True) @ operand
+    assert np.isnan(expected[2]).all()
+    for step in steps:
+        found = interpret(step.after, {"S": HARD_ROWS, "X": operand}).outputs["O"]
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+
+def _on_hard_rows(steps: list[Step], inputs: dict[str, np.ndarray]) -> None:
+    """Finite, infinite and undefined results stand where they stood in the naive program."""
+    naive = interpret(steps[0].before, inputs, precision="float64").outputs
+    for step in steps:
+        run = interpret(step.after, inputs, precision="float64")
+        assert run.faults == ()
+        for name, value in naive.items():
+            assert normalised_difference(value, run.outputs[name]) <= TOLERANCE, step.strategy
+
+
+@pytest.mark.parametrize("name", ["bool mask", "float mask"])
+def test_masks_may_hide_whole_rows_and_first_keys(name: str) -> None:
+    steps = _steps(name)
+    hidden = np.array([[1, 1, 0, 0, 1], [1, 1, 1, 1, 1], [0, 1, 0, 1, 0]], bool)
+    inputs = random_inputs(steps[0].before, 5)
+    inputs["J"] = hidden if name == "bool mask" else np.where(hidden, -np.inf, 0).astype(np.float32)
+    naive = interpret(steps[0].before, inputs).outputs["O"]
+    assert np.isnan(naive[:, 1]).all()
+    assert np.isfinite(naive[:, [0, 2]]).all()
+    _on_hard_rows(steps, inputs)
+
+
+def test_the_published_recurrence_would_fail_on_these_rows() -> None:
+    unsafe = read(
+        "# input S f32[9,6]\n# output O f32[9]\n"
+        "B^{9}_{tx=0}L^{6}_{a=0}["
+        "N^{f32,g}_{tx,a}=max(if_then_else(a-1<0,-inf,N^{f32,g}_{tx,a-1}),S^{f32,g}_{tx,a});"
+        "R^{f32,g}_{tx,a}=if_then_else(a-1<0,0,R^{f32,g}_{tx,a-1}"
+        "*exp(N^{f32,g}_{tx,a-1}-N^{f32,g}_{tx,a}))+exp(S^{f32,g}_{tx,a}-N^{f32,g}_{tx,a});];"
+        "B^{9}_{tx=0}[O^{f32,g}_{tx}=R^{f32,g}_{tx,5};];"
+    ).signed
+    found = interpret(unsafe, {"S": HARD_ROWS}).outputs["O"]
+    assert np.isnan(found[[0, 1, 2]]).all()
+
+
+def test_source_programs_reach_one_pass() -> None:
+    """Two of them here, the last by the verdict on the whole chain; all of them when slow."""
+    for name in ("GQA_max", "MinGPTCausalAttention"):
+        steps = walked(_source(name))
+        assert [step.strategy for step in steps] == list(CHAIN)
+    verdict = verify(steps[0].before, steps[-1].after)
+    assert verdict.accepted, (verdict.reason, verdict.message)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("naive", [False, True])
+@pytest.mark.parametrize("name", ATTENTION)
+def test_all_attention_programs_reach_one_pass(name: str, naive: bool) -> None:
+    steps = walked(_source(name, naive=naive))
+    assert [step.strategy for step in steps] == list(CHAIN)
+    _compare(steps, range(2))
+    _judge(steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_all_softmax_programs_become_online(name: str) -> None:
+    steps = walked(_source(name), SOFTMAX_STEPS)
+    _compare(steps, range(2))
+    _judge(steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["MHA_sum", "GQA", "MinGPTCausalAttention"])
+def test_half_precision_reaches_one_pass(name: str) -> None:
+    _judge(walked(_source(name, dtype="f16")))
+
+
+def _after_other_steps(seed: int) -> int:
+    """Streaming steps taken after random other ones; every one of them keeps the meaning."""
+    rng = random.Random(seed)
+    program = start = program_named(rng.choice(list(PROGRAMS)))
+    inputs = random_inputs(start, seed)
+    taken_steps, log = 0, []
+    names = list(strategies())
+    for _ in range(rng.randrange(3, 9)):
+        name = rng.choice(CHAIN if rng.random() < 0.6 else names)
+        sites = strategy(name).survey(program).sites
+        if not sites:
+            continue
+        step = take(strategy(name), program, rng.choice(sites))
+        log.append((name, step.site.describe() if isinstance(step, Step) else step))
+        assert isinstance(step, Step), log
+        try:
+            assert_equal_outputs(program, step.after, inputs, step.numerics)
+            assert_equal_outputs(start, step.after, inputs, "reassociated")
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {log}") from error
+        taken_steps += name in CHAIN
+        program = step.after
+    return taken_steps
+
+
+def test_among_other_steps() -> None:
+    assert sum(_after_other_steps(seed) for seed in range(5)) > 5
+
+
+@pytest.mark.slow
+def test_among_many_other_steps() -> None:
+    assert sum(_after_other_steps(seed) for seed in range(100, 600)) > 500

@@ -31,8 +31,11 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
     ``N``; behind the loop ``Z=R_{last}``. The maximum may be a running one already, read through
     a copy of its last step or directly; otherwise it becomes one, and ``M=N_{last}`` stands beside
     the copy of the sum if something else reads ``M``. What the sum adds up may be stored, as
-    ``S-M`` or ``exp(S-M)``. Terms whose score is -inf count as 0, and the old sum does while the
-    old maximum is -inf, so that rows may start with -inf.
+    ``S-M`` or ``exp(S-M)``.
+
+    Terms whose score is -inf count as 0, and the old sum does while the old maximum is -inf, so
+    that rows may start with -inf. A row of nothing else has a sum of NaN, and so has a softmax or
+    log-softmax of it; only where something else reads ``Z`` the copy has to say so.
 
         === example
         --- before
@@ -47,7 +50,9 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
           C^{f32,g}_{tx,a}=if_then_else(a-1<0,0,if_then_else(A^{f32,g}_{tx,a-1}==-inf,0,
             C^{f32,g}_{tx,a-1}*exp(A^{f32,g}_{tx,a-1}-A^{f32,g}_{tx,a})))
             +if_then_else(S^{f32,g}_{tx,a}==-inf,0,exp(S^{f32,g}_{tx,a}-A^{f32,g}_{tx,a}));];
-        B^{2}_{tx=0}[Z^{f32,g}_{tx}=C^{f32,g}_{tx,3};];
+        B^{2}_{tx=0}[
+          Z^{f32,g}_{tx}=if_then_else(A^{f32,g}_{tx,3}==-inf,A^{f32,g}_{tx,3}-A^{f32,g}_{tx,3},
+            C^{f32,g}_{tx,3});];
         --- numerics reassociated
     """
 

@@ -49,15 +49,16 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
     ``normal_loop_max_to_prefix_max`` and
     ``normal_loop_summation_on_exp_to_prefix_summation_on_exp`` leave them.
 
-    * ``form=history`` keeps the running values of every step in arrays ``N`` and ``R``. All
-      reads of ``M`` and ``Z`` become reads of the last step; an output among them is copied out.
+    * ``form=history`` keeps the running values of every step in arrays ``N`` and ``R``. Reads of
+      ``M`` and ``Z`` become reads of the last step; an output among them is copied out.
     * ``form=rolling`` keeps them in thread-private state, which each step overwrites; ``M`` and
       ``Z`` are written once, after the pass.
 
     A guard that picks whole rows, the same in maximum and sum, guards the pass as well.
 
-    Both skip terms whose score is -inf, so that rows may start with -inf. ``N`` and ``R`` have
-    the evaluation type of ``M`` and ``Z``: f32 where those are f16.
+    Both skip terms whose score is -inf, so that rows may start with -inf. A softmax of nothing
+    else is NaN, as before; where something else reads ``Z``, it is made NaN for such rows. ``N``
+    and ``R`` have the evaluation type of ``M`` and ``Z``: f32 where those are f16.
 
         === example
         --- before
@@ -130,7 +131,10 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
             message, reason = rounding_observed(program, found), "rounding-observed"
         if message is not None:
             return reason, message
-        return fault(self.rewritten(program, found, site))
+        result = self.rewritten(program, found, site)
+        if result == program:
+            return "no-normalisation", "what normalises reads the last steps already"
+        return fault(result)
 
     def rewritten(self, program: SignedProgram, found: Rows, site: Site) -> SignedProgram:
         """Put the streaming pass in the place of the maximum and drop the sum's pass."""
