@@ -26,7 +26,7 @@ from steptp_dagster.leir.parser import ParseError, parse_expr
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import typed_equation
-from steptp_dagster.leir.walk import iter_expr
+from steptp_dagster.leir.walk import children, iter_expr, with_children
 from steptp_dagster.reasoning.kinds import (
     Derivation,
     DerivationError,
@@ -42,11 +42,14 @@ from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 from steptp_dagster.strategies.algebra.trees import divided_by_factor, part
 from steptp_dagster.strategies.facts import Value
 from steptp_dagster.strategies.registry import strategies
+from steptp_dagster.strategies.values import ValueFacts
 
 #: Draws of operand values on which two sides of a law are compared, and how many must be usable.
-_DRAWS: Final = 12
+_DRAWS: Final = 16
 _FEWEST_DRAWS: Final = 3
 _TOLERANCE: Final = 1e-10
+#: Bounds of elements beyond this are cut off for the comparison.
+_WIDEST: Final = 64.0
 
 
 @lru_cache(maxsize=1)
@@ -143,6 +146,12 @@ def at_least(signed: SignedProgram, path: Value, larger: Value, smaller: Value) 
     return high.lower
 
 
+def not_above(signed: SignedProgram, path: Value, lower: Value, upper: Value) -> bool:
+    """Whether one value is never above another one."""
+    equation_at(signed, path)
+    return values_of(signed).not_above(_expr(lower), _expr(upper), path_of(path))
+
+
 def is_shift(signed: SignedProgram, path: Value, text: Value) -> bool:
     """Whether a value is a score minus the maximum of its row."""
     equation_at(signed, path)
@@ -182,28 +191,70 @@ def new_parts(before: SignedProgram, after: SignedProgram, path: Value) -> tuple
 def same_algebra(before: SignedProgram, after: SignedProgram, path: Value) -> bool:
     """Whether the right sides at ``path`` are one function of the elements that they read.
 
-    Compared by evaluation, at random values of all elements and indices, in binary64.
+    Compared by evaluation, at random values of all elements and indices, in binary64. Where the
+    right sides as a whole have no values at most of them, the parts that differ are compared.
     """
     old, new = equation_at(before, path).value, equation_at(after, path).value
+    facts = values_of(before)
+    found = _compared(old, new, facts)
+    while found is None:
+        inner = _differing(old, new)
+        if inner is None:
+            raise DerivationError("the right sides have no values to compare")
+        old, new = inner
+        found = _compared(old, new, facts)
+    return found
+
+
+def _compared(old: Expr, new: Expr, facts: ValueFacts) -> bool | None:
+    """Whether two expressions have equal values; None with too few values to tell."""
     usable = 0
     for draw in range(_DRAWS):
         try:
-            a, b = (_Evaluation(draw).of(expr) for expr in (old, new))
+            a, b = (_Evaluation(draw, facts).of(expr) for expr in (old, new))
         except (ArithmeticError, ValueError):
+            continue
+        if math.isnan(a) or math.isinf(a):
             continue
         usable += 1
         if not abs(a - b) <= _TOLERANCE * max(1.0, abs(a), abs(b)):
             return False
-    if usable < _FEWEST_DRAWS:
-        raise DerivationError("the right sides have no values to compare")
-    return True
+    return True if usable >= _FEWEST_DRAWS else None
+
+
+def _differing(old: Expr, new: Expr) -> tuple[Expr, Expr] | None:
+    """The only operands in which two expressions differ, or None."""
+    first, second = children(old), children(new)
+    if len(first) != len(second) or with_children(old, second) != new:
+        return None
+    pairs = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
+    return pairs[0] if len(pairs) == 1 else None
 
 
 class _Evaluation:
-    """Expressions as numbers, elements and indices drawn at random; odd draws have both signs."""
+    """Expressions as numbers. Elements and indices are drawn at random within their bounds.
 
-    def __init__(self, draw: int) -> None:
+    Odd draws have both signs where the bounds admit them.
+    """
+
+    def __init__(self, draw: int, facts: ValueFacts) -> None:
         self.draw = draw
+        self.facts = facts
+
+    def _drawn(self, expr: Access | Index) -> float:
+        drawn = random.Random(f"{self.draw} {expr_text(expr)}")
+        value = drawn.uniform(0.5, 1.5)
+        if self.draw % 2 and drawn.random() < 0.5:
+            value = -value
+        if isinstance(expr, Index):
+            return abs(value)
+        known = self.facts.tensor(expr.name)
+        if known.lower <= value <= known.upper:
+            return value
+        if known.lower <= -value <= known.upper:
+            return -value
+        low, high = max(known.lower, -_WIDEST), min(known.upper, _WIDEST)
+        return low + (high - low) * drawn.random() if low <= high else value
 
     def of(self, expr: Expr) -> float:
         """The value. Raises ArithmeticError or ValueError outside the domain."""
@@ -215,9 +266,7 @@ class _Evaluation:
             case Inf():
                 return math.inf
             case Access() | Index():
-                drawn = random.Random(f"{self.draw} {expr_text(expr)}")
-                value = drawn.uniform(0.5, 1.5)
-                return -value if self.draw % 2 and drawn.random() < 0.5 else value
+                return self._drawn(expr)
             case Unary():
                 return -self.of(expr.operand)
             case Compare():
@@ -280,6 +329,7 @@ KINDS: Final[Mapping[str, Derivation]] = {
         stands_for,
         part_dtype,
         value_is,
+        not_above,
         is_shift,
         power_bound,
         factor_of,

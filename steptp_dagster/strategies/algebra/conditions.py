@@ -65,6 +65,11 @@ class Question:
         """A fact about one part."""
         return before_fact(kind, self.path, expr_text(expr), value=value)
 
+    def order(self, lower: Expr, upper: Expr) -> Fact:
+        """The fact that one value is never above another."""
+        texts = expr_text(lower), expr_text(upper)
+        return before_fact("not_above", self.path, *texts, value=True)
+
 
 Prover = Callable[[Question, tuple[Expr, ...]], Proof]
 
@@ -215,6 +220,7 @@ def _at_least(question: Question, parts: tuple[Expr, ...]) -> Proof:
 
 PROVERS: Final[dict[str, Prover]] = {
     "nonzero": _claims("nonzero", "may be zero"),
+    "positive": _claims("positive", "may be zero or negative"),
     "nonnegative": _claims("nonnegative", "may be negative"),
     "moderate": _claims("moderate", "is not known to stay away from zero and infinity"),
     "finite": _finite,

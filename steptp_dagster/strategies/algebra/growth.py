@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from steptp_dagster.leir.ast import Expr
 from steptp_dagster.leir.printer import expr_text
-from steptp_dagster.strategies.algebra.data import data_of
+from steptp_dagster.strategies.algebra.data import data_of, values_of
 from steptp_dagster.strategies.facts import Fact
 from steptp_dagster.strategies.value_facts import ValueFact
-from steptp_dagster.strategies.values import facts_of
 
 if TYPE_CHECKING:
     from steptp_dagster.strategies.algebra.conditions import Proof, Prover, Question
@@ -88,9 +87,21 @@ def _log_quotient(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
 def _no_shift(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
     """A difference is no score minus the maximum of its row, which keeps a softmax in range."""
     for expr in parts:
-        if facts_of(question.program).is_shift(expr, question.path):
+        if values_of(question.program).is_shift(expr, question.path):
             return f"{expr_text(expr)} keeps the exponential from overflowing; it is not undone"
     return tuple(question.about("is_shift", expr, value=False) for expr in parts)
+
+
+def _between(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
+    """The second value lies between the first and the third, on whichever side they are."""
+    facts = values_of(question.program)
+    for low, middle, high in (parts, parts[::-1]):
+        if facts.not_above(low, middle, question.path) and facts.not_above(
+            middle, high, question.path
+        ):
+            return (question.order(low, middle), question.order(middle, high))
+    first, between, last = map(expr_text, parts)
+    return f"{between} is not known to lie between {first} and {last}"
 
 
 def _texts(parts: tuple[Expr, ...]) -> str:
@@ -112,4 +123,6 @@ def provers() -> dict[str, "Prover"]:
         "log-product": _log_product,
         "log-quotient": _log_quotient,
         "no-shift": _no_shift,
+        "mild": alike("mild", otherwise="are not known to be small"),
+        "between": _between,
     }

@@ -1,5 +1,6 @@
 """expand_factorization: a product with a sum becomes a sum of products."""
 
+from steptp_dagster.strategies.algebra.choices import INTO_BRANCHES, INTO_EXTREMUM
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 from steptp_dagster.strategies.algebra.sums import DISTRIBUTE, EXPAND_SQUARE
 
@@ -9,7 +10,8 @@ class ExpandFactorization(AlgebraicStrategy):
 
     Products that are terms of a larger sum are left to ``expand_collect``. Where the terms may
     cancel, as in ``(x-mean)**2``, their products lose the digits that the sum of them had kept;
-    so they must have one sign, or come from data that has nothing to do with each other.
+    so they must have one sign, or come from data that has nothing to do with each other. A factor
+    goes into both branches of a choice, bit for bit, and a positive one into ``max`` and ``min``.
 
         === example
         --- before
@@ -27,9 +29,10 @@ class ExpandFactorization(AlgebraicStrategy):
     summary = "Multiplies a factor into a sum, or the square of a sum out."
     preconditions = (
         "types-differ",
-        "value-may-overflow",
-        "result-decides",
+        "factor-may-not-be-positive",
         "digits-may-cancel",
         "factor-may-be-infinite",
+        "value-may-overflow",
+        "result-decides",
     )
-    rules = (DISTRIBUTE, EXPAND_SQUARE)
+    rules = (DISTRIBUTE, EXPAND_SQUARE, INTO_BRANCHES, INTO_EXTREMUM)

@@ -1,5 +1,6 @@
 """factorization: a sum of products with a common factor becomes a product."""
 
+from steptp_dagster.strategies.algebra.choices import OUT_OF_BRANCHES, OUT_OF_EXTREMUM
 from steptp_dagster.strategies.algebra.products import (
     COMMON_FACTOR,
     DIFFERENCE_OF_SQUARES,
@@ -15,7 +16,8 @@ class Factorization(AlgebraicStrategy):
     A factor that all terms share goes in front of the sum of what is left of them; the terms keep
     their order and association. Three terms that make up a square become the square, and a
     difference of two squares becomes a product. Digits cancel no more than before: factors are
-    added before they are multiplied, not after.
+    added before they are multiplied, not after. A factor of both branches of a choice goes in
+    front of it, bit for bit; so does a positive one of the larger or smaller of two values.
 
         === example
         --- before
@@ -32,5 +34,18 @@ class Factorization(AlgebraicStrategy):
 
     name = "factorization"
     summary = "Writes a sum as a product: by a common factor, a square or a difference of squares."
-    preconditions = ("types-differ", "value-may-overflow", "result-decides")
-    rules = (COMMON_FACTOR, SQUARE_OF_SUM, SQUARE_OF_DIFFERENCE, DIFFERENCE_OF_SQUARES)
+    preconditions = (
+        "types-differ",
+        "factor-may-not-be-positive",
+        "factor-may-be-infinite",
+        "value-may-overflow",
+        "result-decides",
+    )
+    rules = (
+        COMMON_FACTOR,
+        SQUARE_OF_SUM,
+        SQUARE_OF_DIFFERENCE,
+        DIFFERENCE_OF_SQUARES,
+        OUT_OF_BRANCHES,
+        OUT_OF_EXTREMUM,
+    )

@@ -1,0 +1,243 @@
+"""Strategies that put a value of the program between two parts of an expression.
+
+``exp(a-b)`` becomes ``exp(a-y)*exp(y-b)``, ``x`` becomes ``x/y*y`` or ``x+y-y``: the same number,
+with a value ``y`` in it that exists already. Which values could be read is asked of the program
+(``readable``), and which of them are safe is proved like the needs of every other rule.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr
+from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.typing import Typed, typed_equation
+from steptp_dagster.leir.walk import Located, Path, accesses_in, equations, iter_expr, loops_around
+from steptp_dagster.strategies.algebra.data import data_of, values_of
+from steptp_dagster.strategies.algebra.exponentials import EXPONENTS, exponent_of, exponential
+from steptp_dagster.strategies.algebra.readable import readable
+from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy, Way, places
+from steptp_dagster.strategies.algebra.trees import At, is_literal, plus
+from steptp_dagster.strategies.base import Refusal, Site, Survey
+from steptp_dagster.strategies.definitions import located
+from steptp_dagster.strategies.legality import fault
+from steptp_dagster.strategies.streaming import MINUS_INF, shrink, term
+
+#: Preconditions of the laws here.
+BETWEEN: Final = "not-between"
+SIZE: Final = "factor-of-unknown-size"
+LARGER: Final = "term-may-be-larger"
+INFINITE: Final = "term-may-be-infinite"
+#: Values that are offered for one part, and parts that get none because they are large already.
+_OFFERED: Final = 3
+_MOST_NODES: Final = 48
+
+
+def _none(_: Place) -> Iterator[Match]:
+    """These laws need the program: ``SplitStrategy.match`` finds their matches."""
+    return iter(())
+
+
+class SplitStrategy(AlgebraicStrategy):
+    """A strategy whose rules bring in a value ``y`` that the equation may not read yet."""
+
+    @abstractmethod
+    def places(self, one: Located) -> Iterator[tuple[At, Place]]:
+        """The parts of an equation that may be split."""
+
+    @abstractmethod
+    def suits(self, program: SignedProgram, path: Path, expr: Expr, value: Access) -> bool:
+        """Whether a value will do for a part, as far as facts about values say."""
+
+    @abstractmethod
+    def match(self, program: SignedProgram, expr: Expr, value: Access) -> tuple[Rule, Match] | None:
+        """The law with one value; None where it would change nothing."""
+
+    def survey(self, program: SignedProgram) -> Survey:
+        """As for all rules; under vector loops the limits of vectors count as well."""
+        found = super().survey(program)
+        sites, refusals = [], list(found.refusals)
+        for site in found.sites:
+            lanes = any(loop.kind == "V" for loop in loops_around(program.program, site.path))
+            problem = fault(self.apply(program, site)) if lanes else None
+            if problem is None:
+                sites.append(site)
+            else:
+                refusals.append(Refusal(self.name, site.path, *problem))
+        return Survey(tuple(sites), tuple(refusals))
+
+    def _ways(self, program: SignedProgram) -> Iterator[Way]:
+        """At each part the first values that suit; where none does, the first one there is."""
+        for one in equations(program.program):
+            yield from self._of(program, one)
+
+    def _way(self, program: SignedProgram, site: Site) -> Way:
+        one = located(program.program, site.path)
+        for way in self._of(program, one):
+            if way.site(self.name) == site:
+                return way
+        raise ValueError(f"no site of this program: {site.describe()}")
+
+    def _of(self, program: SignedProgram, one: Located) -> Iterator[Way]:
+        value = one.equation.value
+        if sum(1 for _ in islice(iter_expr(value), _MOST_NODES + 1)) > _MOST_NODES:
+            return
+        values: tuple[Access, ...] | None = None
+        for at, place in self.places(one):
+            if values is None:
+                values = tuple(
+                    v for v in readable(program, one) if v.name != one.equation.target.name
+                )
+            suited = tuple(v for v in values if self.suits(program, one.path, place.expr, v))
+            for chosen in suited[:_OFFERED] or values[:1]:
+                found = self.match(program, place.expr, chosen)
+                if found is not None:
+                    way = Way(one, at, place, *found)
+                    if way.keeps_update(program):
+                        yield way
+
+
+def operands(one: Located) -> Iterator[tuple[At, Place]]:
+    """The value of an assignment as a whole, or what an update adds or multiplies."""
+    equation = one.equation
+    value = typed_equation(equation).value
+    if not value.dtype.is_float or is_literal(equation.value):
+        return
+    name = equation.target.name
+    if not reads(equation.value, name):
+        yield (), Place(value, None, equation)
+        return
+    match equation.value:
+        case Binary(op="+" | "-" | "*") | Call(function="max" | "min"):
+            for i, operand in enumerate(value.operands):
+                if not reads(operand.expr, name) and not is_literal(operand.expr):
+                    yield (i,), Place(operand, value, equation)
+
+
+def reads(expr: Expr, name: str) -> bool:
+    return any(access.name == name for access in accesses_in(expr))
+
+
+def differences(one: Located) -> Iterator[tuple[At, Place]]:
+    """All differences of an equation that decide nothing."""
+    typed: Typed = typed_equation(one.equation).value
+    for at, place in places(typed, one.equation):
+        match place.expr:
+            case Binary(op="-", left=left, right=right):
+                if not is_literal(left) and not is_literal(right):
+                    yield at, place
+
+
+# -- the laws --------------------------------------------------------------------------------
+
+EXPONENTIAL_BETWEEN: Final = Rule(
+    "exponential-between",
+    "exp(a-b) -> exp(a-y)*exp(y-b)",
+    "range",
+    "exponential-law",
+    _none,
+    (BETWEEN,),
+)
+EXPONENTIAL_OF_SMALL: Final = Rule(
+    "exponential-of-small",
+    "exp(a-b) -> exp(a-y)*exp(y-b)",
+    "range",
+    "exponential-law",
+    _none,
+    (EXPONENTS,),
+)
+TIMES_ONE: Final = Rule("times-one", "x -> x/y*y", "domain", "cancelled-factor", _none, (SIZE,))
+PLUS_NOTHING: Final = Rule(
+    "plus-nothing", "x -> x+y-y", "domain", "cancelled-term", _none, (INFINITE, LARGER)
+)
+DIFFERENCE_BETWEEN: Final = Rule(
+    "difference-between", "a-b -> (a-y)+(y-b)", "range", "cancelled-term", _none, (BETWEEN,)
+)
+
+
+def between(program: SignedProgram, path: Path, a: Expr, value: Access, b: Expr) -> bool:
+    """Whether a value lies between two others and is not known to equal one of them."""
+    facts = values_of(program)
+    for low, high in ((a, b), (b, a)):
+        if facts.not_above(low, value, path) and facts.not_above(value, high, path):
+            return not (facts.not_above(value, low, path) or facts.not_above(high, value, path))
+    return False
+
+
+def split_exponential(program: SignedProgram, expr: Expr, value: Access, small: bool) -> Match:
+    """``exp(a-b)`` split at ``y``.
+
+    Where data of minus infinity reaches it and the values are not ``small``, a factor whose
+    difference would be one of two infinities is 0: a row may start with minus infinity, and then
+    its running maximum is minus infinity too.
+    """
+    a, b = sides(exponent_of(expr))
+    name = expr_text(value)
+    letters = (("a", a), ("b", b), ("y", value))
+    if small:
+        split = Binary("*", exponential(_minus(a, value)), exponential(_minus(value, b)))
+        return Match(split, letters, name, needs=(Need(EXPONENTS, "mild", (a, value, b)),))
+    if data_of(program).maskable(a):
+        split = Binary("*", term(a, value), shrink(value, b))
+    else:
+        split = Binary("*", exponential(_minus(a, value)), exponential(_minus(value, b)))
+    return Match(
+        split,
+        letters,
+        name,
+        needs=(Need(BETWEEN, "between", (a, value, b)),),
+        within=(*_calls(split), _minus(a, value), _minus(value, b)),
+    )
+
+
+def split_factor(expr: Expr, value: Access) -> Match:
+    """``x/y*y``, with a factor of moderate size."""
+    quotient = Binary("/", expr, value)
+    needs = (Need(SIZE, "moderate", (value,)),)
+    letters = (("x", expr), ("y", value))
+    return Match(Binary("*", quotient, value), letters, expr_text(value), needs=needs)
+
+
+def split_term(expr: Expr, value: Access) -> Match:
+    """``x+y-y``, with a term that is no larger."""
+    return Match(
+        Binary("-", plus(expr, value), value),
+        (("x", expr), ("y", value)),
+        expr_text(value),
+        needs=(Need(INFINITE, "finite", (value,)), Need(LARGER, "at-least", (expr, value))),
+    )
+
+
+def split_difference(program: SignedProgram, expr: Expr, value: Access) -> Match:
+    """``(a-y)+(y-b)``; the difference itself where a mask makes ``y`` minus infinity."""
+    a, b = sides(expr)
+    steps = (_minus(a, value), _minus(value, b))
+    split: Expr = Binary("+", *steps)
+    if data_of(program).maskable(a):
+        test = Compare((value, MINUS_INF), ("==",))
+        split = Call("if_then_else", (test, expr, split))
+    return Match(
+        split,
+        (("a", a), ("b", b), ("y", value)),
+        expr_text(value),
+        needs=(Need(BETWEEN, "between", (a, value, b)),),
+        within=(*steps, Binary("+", *steps), *_calls(split)),
+    )
+
+
+def sides(expr: Expr | None) -> tuple[Expr, Expr]:
+    """Both sides of a difference. Raises TypeError for anything else."""
+    if not isinstance(expr, Binary) or expr.op != "-":
+        raise TypeError("no difference")
+    return expr.left, expr.right
+
+
+def _minus(a: Expr, b: Expr) -> Binary:
+    return Binary("-", a, b)
+
+
+def _calls(expr: Expr) -> tuple[Expr, ...]:
+    return tuple(e for e in iter_expr(expr) if isinstance(e, Call | Compare))

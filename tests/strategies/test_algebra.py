@@ -1,0 +1,230 @@
+"""Algebraic rules on random expressions, and the pieces that they are made of."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from steptp_dagster.leir.ast import Access
+from steptp_dagster.leir.fileform import read
+from steptp_dagster.leir.interpreter import interpret
+from steptp_dagster.leir.parser import parse_expr
+from steptp_dagster.leir.printer import expr_text, to_text
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.validity import check
+from steptp_dagster.reasoning.check import grounding
+from steptp_dagster.reasoning.render import render_text
+from steptp_dagster.strategies.algebra.data import data_of
+from steptp_dagster.strategies.algebra.magnitude import power_above, sizes_of
+from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
+from steptp_dagster.strategies.algebra.trees import (
+    divided_by_factor,
+    factors,
+    terms,
+    without_factors,
+    without_terms,
+)
+from steptp_dagster.strategies.registry import strategies
+from steptp_dagster.strategies.step import Step, take
+from steptp_dagster.verify.verdict import verify
+from tests.support.numerics import normalised_difference
+from tests.support.programs import random_inputs
+from tests.support.random_algebra import algebraic_program
+
+ALGEBRAIC = {n: s for n, s in strategies().items() if isinstance(s, AlgebraicStrategy)}
+
+
+def _steps(seed: int) -> list[Step]:
+    """The step at every site of a random equation, each grounded."""
+    program = algebraic_program(seed)
+    assert check(program) == ()
+    found = []
+    for chosen in ALGEBRAIC.values():
+        for site in chosen.survey(program).sites:
+            step = take(chosen, program, site)
+            assert isinstance(step, Step), step
+            text = render_text(chosen, site, step.explanation)
+            told = grounding(program, step.after, chosen, site, step.explanation, text)
+            assert told == (), f"{site.describe()}\n{to_text(program.program)}"
+            found.append(step)
+    return found
+
+
+def _assert_equal(step: Step, seed: int) -> None:
+    """Where the original has a value, the result has the same: in binary64, or bit for bit."""
+    inputs = random_inputs(step.before, seed)
+    precisions = ("float64", "working") if step.numerics == "exact" else ("float64",)
+    for precision in precisions:
+        first = interpret(step.before, inputs, precision=precision).outputs
+        second = interpret(step.after, inputs, precision=precision).outputs
+        for name, value in first.items():
+            kept = ~np.isnan(np.asarray(value, np.float64))
+            a, b = np.where(kept, value, 0), np.where(kept, second[name], 0)
+            where = f"{step.site.describe()}\n{to_text(step.before.program)}"
+            limit = 0.0 if precision == "working" else 1e-11
+            assert normalised_difference(a, b) <= limit, where
+
+
+def test_all_steps_keep_the_values_and_are_grounded() -> None:
+    taken: Counter[str] = Counter()
+    for seed in range(18):
+        for step in _steps(seed):
+            _assert_equal(step, seed)
+            taken[step.site.text("rule")] += 1
+    assert taken.total() > 50
+    assert len(taken) > 10
+
+
+@pytest.mark.slow
+def test_every_rule_is_tried_on_random_equations() -> None:
+    taken: Counter[str] = Counter()
+    for seed in range(1000, 1600):
+        for step in _steps(seed):
+            _assert_equal(step, seed)
+            taken[step.site.text("rule")] += 1
+    assert len(taken) > 15
+
+
+@pytest.mark.slow
+def test_the_verdict_accepts_all_steps() -> None:
+    judged = 0
+    for seed in range(2000, 2060):
+        for step in _steps(seed):
+            verdict = verify(step.before, step.after)
+            useless = verdict.reason in ("too-few-families", "too-large")
+            assert verdict.accepted or useless, f"{verdict}\n{to_text(step.before.program)}"
+            if verdict.accepted and step.numerics == "exact":
+                assert verdict.equality == "exact"
+            judged += verdict.accepted
+    assert judged > 100
+
+
+def test_an_update_stays_the_update_that_it_is() -> None:
+    program = read("""
+# input A f32[2,4] in 1.0..2.0
+# output D f32[2]
+B^{2}_{tx=0}L^{4}_{a=0}[D^{f32,g}_{tx}=D^{f32,g}_{tx}*2+A^{f32,g}_{tx,a}*D^{f32,g}_{tx}:a<0;];
+B^{2}_{tx=0}[D^{f32,g}_{tx}=0;L^{4}_{a=0}[D^{f32,g}_{tx}=D^{f32,g}_{tx}+A^{f32,g}_{tx,a};];];
+""").signed
+    sites = ALGEBRAIC["factorization"].survey(program).sites
+    assert [site.path for site in sites] == [(0, 0)]  # a recurrence, the sum has no other factor
+
+
+# -- pieces ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "drop", "left"),
+    [
+        ("A^{f32,g}-(C^{f32,g}+D^{f32,g})", 1, "A^{f32,g}-D^{f32,g}"),
+        ("A^{f32,g}-(C^{f32,g}+D^{f32,g})", 0, "-(C^{f32,g}+D^{f32,g})"),
+        ("-(A^{f32,g}-C^{f32,g})+D^{f32,g}", 0, "C^{f32,g}+D^{f32,g}"),
+        ("A^{f32,g}", 0, None),
+    ],
+)
+def test_a_term_goes(text: str, drop: int, left: str | None) -> None:
+    expr = parse_expr(text)
+    found = without_terms(expr, terms(expr)[drop].at)
+    assert (None if found is None else expr_text(found)) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "drop", "left"),
+    [
+        ("A^{f32,g}/(C^{f32,g}*D^{f32,g})", 1, "A^{f32,g}/D^{f32,g}"),
+        ("A^{f32,g}/C^{f32,g}*D^{f32,g}", 0, "1/C^{f32,g}*D^{f32,g}"),
+        ("-A^{f32,g}*C^{f32,g}", 0, "-1*C^{f32,g}"),
+        ("A^{f32,g}/C^{f32,g}", 1, "A^{f32,g}"),
+        ("A^{f32,g}", 0, "1"),
+    ],
+)
+def test_a_factor_goes(text: str, drop: int, left: str) -> None:
+    expr = parse_expr(text)
+    assert expr_text(without_factors(expr, factors(expr)[drop].at)) == left
+
+
+@pytest.mark.parametrize(
+    ("product", "factor", "rest"),
+    [
+        ("2*A^{f32,g}**3", "A^{f32,g}", "2*A^{f32,g}**2"),
+        ("A^{f32,g}**2", "A^{f32,g}", "A^{f32,g}"),
+        ("A^{f32,g}**4", "A^{f32,g}**2", "A^{f32,g}**2"),
+        ("1/A^{f32,g}**2", "A^{f32,g}", None),
+        ("A^{f32,g}**0.5", "A^{f32,g}", None),
+    ],
+)
+def test_powers_are_products(product: str, factor: str, rest: str | None) -> None:
+    found = divided_by_factor(parse_expr(product), parse_expr(factor))
+    assert (None if found is None else expr_text(found)) == rest
+
+
+def test_powers_of_two_bound_magnitudes() -> None:
+    assert [power_above(x) for x in (0.0, 0.3, 1.0, 1.5, 4.0, float("inf"))] == [
+        0,
+        -1,
+        0,
+        1,
+        2,
+        None,
+    ]
+
+
+FLOW = """
+# input A f32[4]
+# input C f32[4] in 0.0..1.0
+# param D f32[4]
+# output E f32[4]
+# output F i64[4]
+B^{4}_{tx=0}[
+  G^{f32,g}_{tx}=A^{f32,g}_{tx}*D^{f32,g}_{tx};
+  H^{f32,g}_{tx}=exp(C^{f32,g}_{tx})+D^{f32,g}_{tx};
+  E^{f32,g}_{tx}=if_then_else(H^{f32,g}_{tx}>0,H^{f32,g}_{tx},0);
+  F^{i64,g}_{tx}=if_then_else(G^{f32,g}_{tx}>0,1,0);
+];
+"""
+
+
+def _flow() -> SignedProgram:
+    return read(FLOW).signed
+
+
+def test_sources_go_through_tensors() -> None:
+    data = data_of(_flow())
+    assert data.sources(parse_expr("G^{f32,g}_{tx}")) == {"A", "D"}
+    assert data.sources(parse_expr("2.0")) == frozenset()
+
+
+def test_masks_reach_what_depends_on_inputs_without_a_range() -> None:
+    data = data_of(_flow())
+    assert data.maskable(parse_expr("G^{f32,g}_{tx}"))
+    assert not data.maskable(parse_expr("H^{f32,g}_{tx}"))
+
+
+def test_plain_arithmetic_has_no_masks() -> None:
+    program = read("""
+# input A f32[4]
+# output E f32[4]
+B^{4}_{tx=0}[E^{f32,g}_{tx}=A^{f32,g}_{tx}*2;];
+""").signed
+    assert not data_of(program).maskable(Access("A", "f32", "g"))
+
+
+def test_decisions_are_found_through_tensors() -> None:
+    data = data_of(_flow())
+    assert data.decided_by("G") == ((0, 3),)
+    assert data.decided_by("H") == ()  # the branch contains what is asked
+
+
+def test_data_keeps_headroom() -> None:
+    program = read("""
+# input A f32[4]
+# input C f16[4]
+# output E f32[4]
+B^{4}_{tx=0}[G^{f32,g}_{tx}=exp(A^{f32,g}_{tx});E^{f32,g}_{tx}=G^{f32,g}_{tx}*C^{f16,g}_{tx};];
+""").signed
+    sizes = sizes_of(program)
+    at = (0, 1)
+    assert sizes.power(parse_expr("A^{f32,g}_{tx}*C^{f16,g}_{tx}"), at) == 96
+    assert sizes.power(parse_expr("A^{f32,g}_{tx}*A^{f32,g}_{tx}"), at) is None
+    assert sizes.power(parse_expr("G^{f32,g}_{tx}*0.5"), at) == 127
+    assert sizes.power(parse_expr("G^{f32,g}_{tx}+G^{f32,g}_{tx}"), at) is None
