@@ -1,8 +1,9 @@
 """What Dagster sees: assets, checks, the job, its schedule, resources.
 
 Environment: ``STEPTP_PROFILE`` (name or path of a profile), ``STEPTP_DATA`` (data folder),
-``STEPTP_WORKERS`` (processes, 0: one per core), ``STEPTP_EXECUTOR`` (``in_process`` or
-``multiprocess``).
+``STEPTP_WORKERS`` (processes, 0: one per core), ``STEPTP_USER_PROGRAMS`` (folder of users'
+programs), ``STEPTP_EXECUTOR`` (``in_process`` or ``multiprocess``). New files of users appear as
+partitions when the code location is reloaded.
 """
 
 import os

@@ -18,15 +18,20 @@ if TYPE_CHECKING:
 
 #: Exit code of a build that Ctrl-C ended, as shells have it.
 STOPPED: Final = 130
-#: One line for each program of users that is broken, or not translated in any precision.
+#: One line for each program of users that is broken, or from which no step can start.
 USER_PROBLEMS: Final = """
 select message from (
     select file, program, message from user_programs where reason is not null
     union all
-    select file, program, program || ' is not translated: ' || min(t.message)
+    select
+        file, program,
+        case when count(t.leir_id) = 0 then program || ' is not translated: ' || min(t.message)
+        else program || ' makes no steps: ' || string_agg(distinct array_to_string(t.screens, ', '))
+            || coalesce(' (' || min(t.message) || ')', '')
+            || '; give smaller extents in SHAPES' end
     from user_programs join source_programs using (program) join translations t using (source_id)
-    where t.refusal <> 'same-as-composed' or t.refusal is null
-    group by file, program having count(*) = count(t.refusal)
+    group by file, program
+    having count(*) = count(*) filter (t.leir_id is null or len(t.screens) > 0)
 ) order by file, program
 """
 

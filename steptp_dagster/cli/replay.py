@@ -8,7 +8,9 @@ import click
 
 from steptp_dagster.cli.ids import Found, find
 from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, table
+from steptp_dagster.cli.users import chosen, replayed, users_option
 from steptp_dagster.cli.warehouse import data_option, fetch, opened
+from steptp_dagster.users.files import PREFIX
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,12 +35,15 @@ class Compared:
 @click.command()
 @click.argument("id_", metavar="ID")
 @data_option
+@users_option
 @json_option
-def replay(id_: str, data: Path | None, as_json: bool) -> None:
+def replay(id_: str, data: Path | None, users: Path | None, as_json: bool) -> None:
     """Make a record or step again: translate its source, apply its steps, verify each.
 
-    Exit code 1 where anything comes out other than it is stored.
+    For a user's program --user-programs names the folder of its file. Exit code 1 where anything
+    comes out other than it is stored.
     """
+    chosen(users)
     with opened(data) as connection:
         found = find(connection, id_)
         source, steps = chain(connection, found)
@@ -143,6 +148,8 @@ def translated(source: dict[str, Any]) -> "tuple[SignedProgram, str]":
     from steptp_dagster.dataset.translations import subject
     from steptp_dagster.translate.translate import TranslationRefusal
 
+    if source["program"].startswith(PREFIX):
+        return replayed(source)
     found = subject(source).translated(source["form"])
     if isinstance(found, TranslationRefusal):
         raise Failure(f"the source is refused now: {found}", REJECTED)

@@ -1,9 +1,10 @@
 """Users' files on the command line: their programs listed, one of them translated."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +15,9 @@ from steptp_dagster.users.files import UserFile, file_of, files_in, read
 from steptp_dagster.users.isolation import Limits, shared
 from steptp_dagster.users.programs import Untranslated, UserTranslation, Workbench
 from steptp_dagster.users.refusal import UserRefusal
+
+if TYPE_CHECKING:
+    from steptp_dagster.leir.signature import SignedProgram
 
 
 def users_option(command: Any) -> Any:  # noqa: ANN401 - a decorator
@@ -140,3 +144,24 @@ def _smaller(bench: Workbench, file: UserFile, text: str, name: str, dtype: str)
                 extents = ", ".join(f"{n}={v}" for n, v in sample.shape.items())
                 return f"; with {extents} it differs from PyTorch by {found.fidelity:.1e}"
     return ""
+
+
+def replayed(source: dict[str, Any]) -> "tuple[SignedProgram, str]":
+    """The LEIR of a source row of a user made anew, and the digest of its file today."""
+    told = json.loads(source["params"])
+    folder = os.environ.get(paths.USERS_VARIABLE)
+    if folder is None:
+        raise Failure(f"{told['file']} is a user's: name its folder with --user-programs")
+    file = file_of(Path(folder) / told["file"])
+    content = read(file)
+    if isinstance(content, UserRefusal):
+        raise Failure(str(content))
+    bench = Workbench(shared(), Limits(), source["seed"])
+    shape, dtype = json.loads(source["shapes"]), source["dtype"] if told["cast"] else ""
+    text = source["code"] if content.code_hash == source["code_hash"] else content.text
+    naive = source["form"] == "naive"
+    found = bench.translation(file, text, told["name"], shape, dtype, naive=naive)
+    if isinstance(found, UserTranslation):
+        return found.signed, content.code_hash
+    why = found.message if isinstance(found, Untranslated) else str(found)
+    raise Failure(f"the source is refused now: {why}", REJECTED)

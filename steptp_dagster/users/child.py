@@ -68,9 +68,10 @@ def _isolate(request: Mapping[str, Any], faults: IO[bytes]) -> None:
     faulthandler.enable(faults)
     faulthandler.register(WHERE, faults, all_threads=True, chain=False)
     _guard(faults)
-    folder = str(Path(request["path"]).parent) if request["path"] else ""
-    if folder:
-        sys.path.append(folder)  # last: a user's random.py must not take the place of Python's
+    sys.dont_write_bytecode = True
+    if request["path"]:
+        # Last: a user's random.py must not take the place of Python's.
+        sys.path.append(str(Path(request["path"]).parent))
     _limit(resource.RLIMIT_AS, _virtual_bytes() + request["memory_mb"] * 2**20)
     _limit(resource.RLIMIT_FSIZE, FILE_BYTES)
     _limit(resource.RLIMIT_CORE, 0)

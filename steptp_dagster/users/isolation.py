@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from steptp_dagster.users.files import UserFile
 from steptp_dagster.users.frames import Inbox, packed, write_all
+from steptp_dagster.users.processes import MARK, end_marked
 from steptp_dagster.users.refusal import UserRefusal
-from steptp_dagster.users.zygote import MARK
 
 #: Longest that loading may take, in seconds.
 _LOADING: Final = 300.0
@@ -49,6 +49,7 @@ class Isolation:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._mark = ""
         self._inbox: Inbox | None = None
 
     def ask(
@@ -100,6 +101,7 @@ class Isolation:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        end_marked(self._mark)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with suppress(OSError):
@@ -138,15 +140,17 @@ class Isolation:
         if self._inbox is not None and self._process is not None and self._process.poll() is None:
             return self._inbox
         self.close()
+        self._mark = secrets.token_hex(8)
         own = {
-            MARK: secrets.token_hex(8),
+            MARK: self._mark,
             "OMP_NUM_THREADS": "1",
             "TVM_NUM_THREADS": "1",
             "PYTHONHASHSEED": "0",
             "PYTHONWARNINGS": "ignore",
         }
+        # -P: the folder that this runs in may hold a random.py of the user.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "steptp_dagster.users.zygote"],
+            [sys.executable, "-P", "-m", "steptp_dagster.users.zygote"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **own},

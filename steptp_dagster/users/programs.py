@@ -4,9 +4,9 @@ Everything that executes the file happens elsewhere (``isolation``); nothing is 
 """
 
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from steptp_dagster.leir.fileform import FileFormError, read
 from steptp_dagster.leir.parser import ParseError
@@ -14,6 +14,8 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.users.files import UserFile
 from steptp_dagster.users.isolation import Isolation, Limits, Reply
 from steptp_dagster.users.refusal import UserRefusal
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +75,15 @@ class Workbench:
     seed: int = 0
     echo: bool = False
 
-    def _ask(
-        self, file: UserFile, task: str, text: str, **arguments: object
-    ) -> Reply | UserRefusal:
-        return self.isolation.ask(
-            file, task, self.limits, echo=self.echo, text=text, seed=self.seed, **arguments
-        )
-
     def programs(self, file: UserFile, text: str) -> tuple[UserProgram, ...] | UserRefusal:
         """The programs of a file with this text."""
         reply = self._ask(file, "inspect", text)
         if isinstance(reply, UserRefusal):
             return reply
-        return tuple(UserProgram(str(p["name"]), str(p["form"])) for p in reply["programs"])
+        return _told(
+            file,
+            lambda: tuple(UserProgram(str(p["name"]), str(p["form"])) for p in reply["programs"]),
+        )
 
     def samples(
         self, file: UserFile, text: str, program: str, dtypes: Sequence[str], count: int
@@ -98,14 +96,18 @@ class Workbench:
         reply = self._ask(file, "sample", text, **wanted)
         if isinstance(reply, UserRefusal):
             return reply
-        found = [_sample(s) for s in reply["samples"]]
-        more = count - (0 if reply["large"] or reply["fake"] else 1)
-        if reply["more"] and reply["translated"] and more > 0:
-            further = self._ask(file, "derive", text, count=more, **wanted)
-            # Other extents are our idea: where they do not work, the file is not to blame.
-            if not isinstance(further, UserRefusal):
-                found += [_sample(s) for s in further["samples"]]
-        return tuple(found)
+
+        def given() -> tuple[UserSample, ...]:
+            found = [_sample(s) for s in reply["samples"]]
+            more = count - (0 if reply["large"] or reply["fake"] else 1)
+            if reply["more"] and reply["translated"] and more > 0:
+                further = self._ask(file, "derive", text, count=more, **wanted)
+                # Other extents are our idea: where they do not work, the file is not to blame.
+                if not isinstance(further, UserRefusal):
+                    found += [_sample(s) for s in further["samples"]]
+            return tuple(found)
+
+        return _told(file, given)
 
     def translation(
         self,
@@ -126,21 +128,22 @@ class Workbench:
         reply = self._ask(file, "translate", text, naive=naive, twin=twin, **arguments)
         if isinstance(reply, UserRefusal):
             return reply
-        if "refusal" in reply:
-            refused = reply["refusal"]
-            return Untranslated(str(refused["operator"]), _plain(str(refused["told"]), file))
-        try:
-            signed = read(str(reply["leir"])).signed
-        except (FileFormError, ParseError) as error:
-            return UserRefusal("crashed", f"gave no LEIR: {error.message}", file.name)
-        return UserTranslation(
-            signed,
-            reply["names"],
-            tuple({**o, "location": _plain(str(o["location"]), file)} for o in reply["origins"]),
-            reply["fidelity"],
-            bool(reply["faithful"]),
-            str(reply["unexecuted"]),
-        )
+
+        def given() -> UserTranslation | Untranslated:
+            if "refusal" in reply:
+                refused = reply["refusal"]
+                return Untranslated(str(refused["operator"]), _plain(str(refused["told"]), file))
+            origins = reply["origins"]
+            return UserTranslation(
+                read(str(reply["leir"])).signed,
+                {str(name): str(of) for name, of in reply["names"].items()},
+                tuple({**o, "location": _plain(str(o["location"]), file)} for o in origins),
+                None if reply["fidelity"] is None else float(reply["fidelity"]),
+                bool(reply["faithful"]),
+                str(reply["unexecuted"]),
+            )
+
+        return _told(file, given)
 
     def screens(self, leir: str) -> tuple[str, ...]:
         """Why no steps should start from a program in the file form (``verify.screen``).
@@ -151,6 +154,22 @@ class Workbench:
         if isinstance(reply, UserRefusal):
             return (f"screen-{reply.reason}",)
         return tuple(str(s) for s in reply["screens"])
+
+    def _ask(
+        self, file: UserFile, task: str, text: str, **arguments: object
+    ) -> Reply | UserRefusal:
+        return self.isolation.ask(
+            file, task, self.limits, echo=self.echo, text=text, seed=self.seed, **arguments
+        )
+
+
+def _told(file: UserFile, made: Callable[[], T]) -> T | UserRefusal:
+    """A reply made into values; users' code shares a process with what replies."""
+    try:
+        return made()
+    except (FileFormError, ParseError, LookupError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        return UserRefusal("crashed", f"interfered with its own process ({what})", file.name)
 
 
 def _sample(told: Mapping[str, Any]) -> UserSample:

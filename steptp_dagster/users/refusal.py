@@ -13,7 +13,7 @@ REASONS: Final[dict[str, str]] = {
     "bad-inputs": "give tensors, numbers, bools, texts, None, and lists, tuples or dicts of them",
     "bad-shapes": "correct SHAPES",
     "timed-out": "make it faster, or raise the time limit (timeout_s in the profile, --timeout)",
-    "out-of-memory": "use smaller example inputs, or raise the limit (memory_mb in the profile, --memory)",
+    "out-of-memory": "use smaller inputs, or raise the limit (memory_mb in the profile, --memory)",
     "exited": "remove the call that ends the process",
     "crashed": "run the file alone with `python -X faulthandler` to see the fault",
 }

@@ -14,7 +14,7 @@ ROWS: Final = "dim 0"
 #: is kept while extents shrink.
 STRUCTURE: Final = 8
 #: Largest extents, in the order in which they are tried.
-_TARGETS: Final = (16, 8, 32, 64)
+_TARGETS: Final = (8, 16, 32, 64)
 #: Small, prime, and one; what samples that differ from the given example draw from.
 _EXTENTS: Final = (8, 7, 16, 11, 12, 13, 5, 3, 1)
 _STRUCTURES: Final = (1, 2, 3, 4, 5)

@@ -13,13 +13,11 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any, Final
 
 from steptp_dagster.users.frames import Inbox, packed, write_all
+from steptp_dagster.users.processes import MARK, end_marked
 
-#: In the environment of the zygote and of all processes that come from it.
-MARK: Final = "STEPTP_USER_PROCESS"
 #: How long a process may take to write down where it stands, in seconds.
 _LAST_WORDS: Final = 0.3
 #: How often it is looked whether a process is still there, in seconds.
@@ -135,28 +133,9 @@ def _end(process: int) -> None:
         os.killpg(process, signal.SIGKILL)
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
-    for _ in range(100):
-        strays = _strays()
-        for stray in strays:
-            with suppress(ProcessLookupError):
-                os.kill(stray, signal.SIGKILL)
-        if not strays:
-            break
-        time.sleep(0.01)
+    end_marked(os.environ.get(MARK, ""))
     with suppress(ChildProcessError):
         os.waitpid(process, 0)
-
-
-def _strays() -> list[int]:
-    """Processes that carry our mark, without this one and without those that are dead already."""
-    mark = f"{MARK}={os.environ.get(MARK, '')}".encode()
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, ValueError):
-            number = int(folder.name)
-            if number != os.getpid() and mark in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(number)
-    return found
 
 
 if __name__ == "__main__":
