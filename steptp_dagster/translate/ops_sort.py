@@ -5,8 +5,8 @@ for every pair of elements in a row, which no comparison sort needs, but every o
 independent, and there is no control flow that depends on data.
 """
 
-from steptp_dagster.leir.ast import Binary, Expr
-from steptp_dagster.translate.coords import Coords, constant, reshaped
+from steptp_dagster.leir.ast import Access, Binary, Expr
+from steptp_dagster.translate.coords import Coord, Coords, constant, reshaped
 from steptp_dagster.translate.operators import Call, Unsupported, axis, operator
 from steptp_dagster.translate.ops_reduce import largest
 from steptp_dagster.translate.scalars import ONE, ZERO, Scalar, add, choose, compare, literal
@@ -132,6 +132,12 @@ def median(op: Call, x: Value) -> Value:
     return _picked(op, flat, 0, (count - 1) // 2)
 
 
+def _is_input(op: Call, x: Value) -> bool:
+    read = x(*(Coord() for _ in x.shape))
+    known = op.builder.variables.get(read.name) if isinstance(read, Access) else None
+    return known is not None and known.role in ("input", "param")
+
+
 @operator("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
 def searchsorted(
     op: Call,
@@ -145,6 +151,9 @@ def searchsorted(
     """How many elements of an ordered row come before ``x``: with ``right``, equal ones too."""
     if sorter is not None:
         raise Unsupported("sorter", "a row in another order; an ordered row does")
+    if _is_input(op, ordered):
+        message = "an input that nothing shows to be in order; a constant, or a sorted row, does"
+        raise Unsupported("sorted_sequence", message)
     sign = "<=" if right or side == "right" else "<"
 
     def element(c: Coords, taps: Coords) -> Expr:

@@ -201,6 +201,9 @@ def to_copy(call: Call, x: Value, *_options: Any) -> Value:  # noqa: ANN401
         return x.retyped(call.dtype)
     if call.dtype == "bool":
         return call.builder.compute(call.shape, call.dtype, lambda *c: compare(x(*c), "!=", ZERO))
+    if x.is_float and call.dtype in ("u8", "i8", "i16"):
+        # PyTorch goes by way of a wider integer: what does not fit wraps around
+        x = call.builder.compute(call.shape, "i32", x)
     return call.builder.compute(call.shape, call.dtype, x)
 
 

@@ -128,14 +128,22 @@ EXTREMES: dict[str, Case] = {
         lambda x: torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5, 1.0]), x),
         (real(3, 4),),
     ),
+    "searchsorted-rows": (
+        lambda s, x: torch.searchsorted(s.sort()[0], x, side="right"),
+        (real(3, 4), positive(3, 2) * 4),
+    ),
+    "searchsorted-scalar": (
+        lambda x: torch.searchsorted(x.sort()[0], 0.25) + torch.bucketize(0.5, x.sort()[0]),
+        (real(6),),
+    ),
     "searchsorted-right": (
         lambda s, x: torch.searchsorted(s, x, right=True),
         (torch.arange(12.0).view(3, 4), positive(3, 2) * 4),
     ),
     "bucketize": (lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), (real(3, 4),)),
     "bucketize-right": (
-        lambda x, s: torch.bucketize(x, s, right=True, out_int32=True),
-        (real(3, 4), torch.tensor([-1.0, 0.0, 1.0])),
+        lambda x: torch.bucketize(x, torch.linspace(-1, 1, 5), right=True, out_int32=True),
+        (real(3, 4),),
     ),
     "isin": (lambda i: torch.isin(i, torch.tensor([1, 3])), (whole(5, 9),)),
 }

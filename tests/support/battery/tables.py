@@ -1,6 +1,6 @@
 """The battery: every table under its family's name."""
 
-from tests.support.battery import elementwise, layers, losses, modules, reductions, shapes
+from tests.support.battery import edges, elementwise, layers, losses, modules, reductions, shapes
 from tests.support.battery.values import Case
 
 TABLES: dict[str, dict[str, Case]] = {
@@ -25,6 +25,8 @@ TABLES: dict[str, dict[str, Case]] = {
     "creation": shapes.CREATION,
     "modules": modules.MODULES,
     "composites": modules.COMPOSITES,
+    "edges": edges.EDGES,
+    "long": edges.LONG,
 }
 BATTERY: dict[str, Case] = {
     f"{family}/{name}": case for family, table in TABLES.items() for name, case in table.items()
@@ -64,6 +66,7 @@ REFUSED: dict[str, str] = {
     "sums/bincount": "aten.bincount.default",
     "extremes/topk-both": "aten.topk.default",
     "extremes/topk-unsorted": "aten.topk.default",
+    "extremes/searchsorted-right": "aten.searchsorted.Tensor",
     "extremes/mode": "aten.mode.default",
     "extremes/unique": "aten._unique2.default",
     "extremes/nonzero": "aten.nonzero.default",
