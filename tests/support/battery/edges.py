@@ -1,4 +1,4 @@
-"""Battery: every kind of nest on extents of 1, on scalars, and on dimensions longer than a block."""
+"""Battery: all kinds of nests on extents of 1, on scalars, and on dimensions beyond one block."""
 
 from collections.abc import Callable
 
