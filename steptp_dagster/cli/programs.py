@@ -17,6 +17,8 @@ from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import Signature, SignedProgram
 from steptp_dagster.leir.validity import check
 from steptp_dagster.reasoning.render import render_json, render_text
+from steptp_dagster.reasoning.style import STYLES, Style
+from steptp_dagster.strategies.alternatives import compared, surveyed
 from steptp_dagster.strategies.base import Refusal, Strategy, Survey
 from steptp_dagster.strategies.registry import faults, strategies
 from steptp_dagster.strategies.step import Step, take
@@ -70,8 +72,15 @@ def parse(context: click.Context, file: str, as_json: bool) -> None:
 @click.argument("strategy")
 @click.argument("file")
 @click.option("--site", type=int, help="Number of a site, as listed without this option.")
+@click.option(
+    "--style",
+    type=click.Choice(list(STYLES)),
+    default="full",
+    show_default=True,
+    help="Length of the reasoning.",
+)
 @json_option
-def apply(strategy: str, file: str, site: int | None, as_json: bool) -> None:
+def apply(strategy: str, file: str, site: int | None, style: str, as_json: bool) -> None:
     """Apply STRATEGY to the program in FILE.
 
     Without --site: list the places where it applies, numbered from 0, and where it nearly does
@@ -81,7 +90,7 @@ def apply(strategy: str, file: str, site: int | None, as_json: bool) -> None:
     """
     chosen = known_strategy(strategy)
     signed = read_valid(file).signed
-    survey = chosen.survey(signed)
+    survey = surveyed(chosen, signed)
     if site is None:
         emit(survey_data(survey), lambda: _listing(survey), as_json=as_json)
         return
@@ -92,7 +101,8 @@ def apply(strategy: str, file: str, site: int | None, as_json: bool) -> None:
     step = take(chosen, signed, survey.sites[site])
     if isinstance(step, Refusal):
         raise Failure(f"{strategy} at site {site}: {step.reason}: {step.message}", REJECTED)
-    emit(step_data(chosen, step), write(step.after).rstrip("\n"), as_json=as_json)
+    step = compared(chosen, step)
+    emit(step_data(chosen, step, STYLES[style]), write(step.after).rstrip("\n"), as_json=as_json)
 
 
 def signature_data(signature: Signature) -> list[dict[str, object]]:
@@ -120,7 +130,7 @@ def survey_data(survey: Survey) -> dict[str, object]:
     }
 
 
-def step_data(strategy: Strategy, step: Step) -> dict[str, object]:
+def step_data(strategy: Strategy, step: Step, style: Style) -> dict[str, object]:
     """A step for machines: both programs, the site, and the reasoning in both forms."""
     return {
         "strategy": strategy.name,
@@ -130,7 +140,7 @@ def step_data(strategy: Strategy, step: Step) -> dict[str, object]:
         "before": write(step.before),
         "after": write(step.after),
         "explanation": render_json(strategy, step.site, step.explanation),
-        "reasoning": render_text(strategy, step.site, step.explanation),
+        "reasoning": render_text(strategy, step.site, step.explanation, style),
     }
 
 

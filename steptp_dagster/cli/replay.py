@@ -94,6 +94,8 @@ def again(source: dict[str, Any], steps: list[dict[str, Any]]) -> list[Compared]
     from steptp_dagster.dataset.stages.steps import parameters
     from steptp_dagster.leir.canonical import leir_id
     from steptp_dagster.reasoning.render import render_text
+    from steptp_dagster.reasoning.style import STYLES
+    from steptp_dagster.strategies.alternatives import compared, surveyed
     from steptp_dagster.strategies.base import Refusal
     from steptp_dagster.strategies.registry import strategies
     from steptp_dagster.strategies.step import take
@@ -107,7 +109,7 @@ def again(source: dict[str, Any], steps: list[dict[str, Any]]) -> list[Compared]
     for number, row in enumerate(steps, 1):
         name = f"step {number} ({row['strategy']})"
         chosen = strategies().get(row["strategy"])
-        sites = chosen.survey(program).sites if chosen else ()
+        sites = surveyed(chosen, program).sites if chosen else ()
         wanted = (row["site"], row["parameters"])
         site = next(
             (
@@ -124,8 +126,9 @@ def again(source: dict[str, Any], steps: list[dict[str, Any]]) -> list[Compared]
         if isinstance(step, Refusal):
             outcome.append(Compared(name, row["result_leir_id"], f"refused: {step.reason}"))
             return outcome
-        text = render_text(chosen, site, step.explanation)
-        told = "as stored" if text == row["reasoning_text"] else "differs"
+        explained = compared(chosen, step).explanation
+        texts = [render_text(chosen, site, explained, style) for style in STYLES.values()]
+        told = "as stored" if row["reasoning_text"] in texts else "differs"
         verdict = verify(program, step.after, seed=_seed(row), target=row["target"])
         outcome += [
             Compared(name, row["result_leir_id"], leir_id(step.after)),

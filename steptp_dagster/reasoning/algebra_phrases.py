@@ -69,6 +69,9 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "stands_for": _stands_for,
     "part_dtype": lambda f: f"{_text(f)} is computed in {codes(f.value)}",
     "value_is": _value_is,
+    "not_above": lambda f: (
+        f"{_text(f)} {'never exceeds' if f.value else 'may exceed'} {code(str(f.arguments[2]))}"
+    ),
     "is_shift": lambda f: (
         f"{_text(f)} is {'a' if f.value else 'no'} score minus the maximum of its row"
     ),

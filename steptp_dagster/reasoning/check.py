@@ -15,6 +15,7 @@ from steptp_dagster.leir.walk import all_nests, tensor_names
 from steptp_dagster.reasoning.derive import derive
 from steptp_dagster.reasoning.kinds import DerivationError
 from steptp_dagster.reasoning.render import render_text
+from steptp_dagster.reasoning.style import BRIEF, Style
 from steptp_dagster.strategies.base import Site, Strategy
 from steptp_dagster.strategies.evidence import EFFECT_FIGURES
 from steptp_dagster.strategies.facts import Explanation, Fact, Value
@@ -51,12 +52,16 @@ def grounding(
     site: Site,
     explanation: Explanation,
     text: str,
+    style: Style = BRIEF,
 ) -> tuple[Mismatch, ...]:
-    """All mismatches, in the order of the explanation, then of the text; empty: grounded."""
+    """All mismatches, in the order of the explanation, then of the text; empty: grounded.
+
+    ``style`` is the one that the text was written in.
+    """
     return (
         *fact_mismatches(all_facts(explanation), before, after),
         *_structure(before, after, strategy, site, explanation),
-        *text_mismatches(before, after, strategy, site, explanation, text),
+        *text_mismatches(before, after, strategy, site, explanation, text, style),
     )
 
 
@@ -69,6 +74,7 @@ def all_facts(explanation: Explanation) -> tuple[Fact, ...]:
         *explanation.transition,
         *explanation.soundness,
         *explanation.effect,
+        *explanation.alternatives,
     )
 
 
@@ -158,11 +164,12 @@ def text_mismatches(
     site: Site,
     explanation: Explanation,
     text: str,
+    style: Style = BRIEF,
 ) -> Iterator[Mismatch]:
     """What the text says beyond the explanation, whose facts are taken as they are."""
     if explanation.soundness_rule in RULES:
         try:
-            rendered = render_text(strategy, site, explanation)
+            rendered = render_text(strategy, site, explanation, style)
         except (KeyError, ValueError, IndexError, TypeError) as error:
             yield Mismatch("text-differs", f"the explanation has no text: {error!r}")
         else:

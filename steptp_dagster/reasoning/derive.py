@@ -67,12 +67,16 @@ part_text            path, place         the part of a right side at a place in 
 stands_for           path, text, letter  whether what a letter of a law stands for is a part of it
 part_dtype           path, text          the dtype in which a part of a right side is computed
 value_is             path, text, claim   why a value is positive, nonzero, finite, ...
+not_above            path, text, text    whether the first value never exceeds the second
+is_shift             path, text          whether a value is a score minus its row's maximum
 power_bound          path, text          a power of two that its magnitude does not exceed
 factor_of            path, three texts   whether a factor times the third is the second
 at_least             path, text, text    a bound between two values, the first not below it
 takes_infinity       path, text          whether minus infinity in the data may reach a value
 sources_of           path, text          inputs and parameters that a value depends on
 decided_by           tensor              paths of the equations that decide by values made of it
+sites                strategy            number of sites that a strategy lists
+alternative          strategy, site      a figure of ``leir.cost`` after a step at another site
 ===================  ==================  ======================================================
 
 Kinds with side ``pair``:
@@ -101,7 +105,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.reasoning import algebra, loops, pairs, properties, structure
+from steptp_dagster.reasoning import algebra, choices, loops, pairs, properties, structure
 from steptp_dagster.reasoning.kinds import Derivation, DerivationError, path_of
 from steptp_dagster.strategies.facts import Fact, Value
 
@@ -110,6 +114,7 @@ ONE_SIDED: Final[Mapping[str, Derivation]] = {
     **properties.KINDS,
     **loops.KINDS,
     **algebra.KINDS,
+    **choices.KINDS,
 }
 PAIRED: Final[Mapping[str, Derivation]] = {**pairs.KINDS, **algebra.PAIRED}
 

@@ -11,7 +11,7 @@ from steptp_dagster.leir.ast import KINDS as LOOP_KINDS
 from steptp_dagster.leir.dtypes import SCOPES
 from steptp_dagster.reasoning.algebra_phrases import PHRASES as ALGEBRA_PHRASES
 from steptp_dagster.reasoning.kinds import path_of
-from steptp_dagster.reasoning.wording import code, codes, listed, statement, statements
+from steptp_dagster.reasoning.wording import code, codes, listed, plain, statement, statements
 from steptp_dagster.strategies.facts import Fact, Value
 
 Phrase = Callable[[Fact], str]
@@ -54,6 +54,9 @@ FIGURES: Final = {
     "bytes_written_s": "bytes written to shared memory",
     "bytes_read_l": "bytes read from local memory",
     "bytes_written_l": "bytes written to local memory",
+    "launches": "kernel launches",
+    "at_once": "instances that run at once",
+    "barriers": "waits of a block's threads for each other",
     "nests": "nests",
     "loops": "loops",
     "equations": "equations",
@@ -188,6 +191,20 @@ def _cost_change(fact: Fact) -> str:
     return f"{figure} change by {fact.value}"
 
 
+def _sites(fact: Fact) -> str:
+    return f"{_name(fact)} has {fact.value} site{'' if fact.value == 1 else 's'} in the program"
+
+
+def _alternative(fact: Fact) -> str:
+    """The other site by the parameters in which it differs, and what it would lead to."""
+    different, figure = fact.arguments[-2:]
+    pairs = different if isinstance(different, tuple) else ()
+    other = listed(f"{p[0]} = {plain(p[1])}" for p in pairs if isinstance(p, tuple))
+    if figure == "":
+        return f"{other} instead would leave all counts as they become here"
+    return f"with {other} instead, {FIGURES[str(figure)]} would be {fact.value}"
+
+
 def _divides(fact: Fact) -> str:
     n, factor = fact.arguments
     return f"{factor} {'divides' if fact.value else 'does not divide'} {n}"
@@ -261,6 +278,8 @@ def _names(one: str, none: str) -> Phrase:
 
 PHRASES: Final[Mapping[str, Phrase]] = {
     "statement_text": _text,
+    "sites": _sites,
+    "alternative": _alternative,
     "loops_text": lambda f: f"the loops of {_where(f)} are {codes(f.value)}",
     "header_text": lambda f: f"{_where(f)} runs under {codes(f.value)}",
     "target_text": lambda f: f"{_where(f)} writes {codes(f.value)}",

@@ -9,6 +9,7 @@ from steptp_dagster.leir.cost import cost as cost_of
 from steptp_dagster.leir.dependence import Answer, can_move, carried
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.liveness import dead_equations as find_dead
+from steptp_dagster.leir.parallelism import parallelism
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typing
@@ -174,6 +175,12 @@ def cost(signed: SignedProgram, figure: Value) -> int:
             return found.bytes_read.get(name[-1], 0)
         case "bytes_written_g" | "bytes_written_s" | "bytes_written_l" as name:
             return found.bytes_written.get(name[-1], 0)
+        case "launches":
+            return parallelism(signed.program).launches
+        case "at_once":
+            return parallelism(signed.program).at_once
+        case "barriers":
+            return parallelism(signed.program).barriers
     raise DerivationError(f"no cost figure {figure!r}")
 
 

@@ -1,37 +1,33 @@
 """Writing an explanation down: as English text, and as JSON-able data.
 
-The text is a chain of thought: the state seen, what could stand against the step and why it does
-not, the decision, the statements before and after, why the meaning stays, what is gained. It is
-a function of site and explanation alone; among equivalent wordings the site chooses.
+The text is a chain of thought: the state seen, what has to hold and why it does, the decision and
+what else there was, which statements change, why the meaning stays, what is gained. It is a
+function of site, explanation and style alone; among equivalent wordings the explanation chooses.
 """
 
 import re
-import zlib
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from steptp_dagster.reasoning.conditions import OBVIOUS, condition
 from steptp_dagster.reasoning.phrases import FIGURES, phrase
+from steptp_dagster.reasoning.style import (
+    BRIEF,
+    DECISIONS,
+    EFFECTS,
+    MEANINGS,
+    OPENINGS,
+    OTHERS,
+    QUESTIONS,
+    Chooser,
+    Style,
+)
 from steptp_dagster.reasoning.wording import code, listed, plain, sentence, statement
 from steptp_dagster.strategies.base import Site, Strategy
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact, Value
 from steptp_dagster.strategies.soundness import RULES
 
-_OPENINGS: Final = (
-    "What the program shows:",
-    "Look at what is there:",
-    "The relevant part of the program:",
-)
-_QUESTIONS: Final = (
-    "Does {name} apply at {place}? What could forbid it:",
-    "Before using {name} at {place}, rule out what would make it illegal:",
-    "Is {name} legal at {place}? Check its preconditions:",
-)
-_MEANINGS: Final = (
-    "Why the meaning stays:",
-    "Why this computes the same:",
-    "Why the result stays the same:",
-)
 #: What a phrase starts with where it is about a loop, a statement or a tensor.
 _SUBJECT: Final = re.compile(r"((?:loop `\w+` at )?statement [\d.]+|`\w+`) ")
 _VALUES: Final = {
@@ -40,24 +36,40 @@ _VALUES: Final = {
 }
 
 
-def render_text(strategy: Strategy, site: Site, explanation: Explanation) -> str:
-    """The explanation as English paragraphs, a few hundred tokens, LEIR in backticks.
+def render_text(
+    strategy: Strategy, site: Site, explanation: Explanation, style: Style = BRIEF
+) -> str:
+    """The explanation as English paragraphs, LEIR in backticks.
 
     Raises KeyError for a kind of fact without a phrase or an unknown soundness rule.
     """
-    choose = zlib.crc32(f"{site.strategy} {site.describe()}".encode())
+    choose = Chooser(site, explanation)
     rule = RULES[explanation.soundness_rule]
-    question = _pick(_QUESTIONS, choose // 3).format(
-        name=code(strategy.name), place=statement(site.path)
-    )
-    meaning = _told((f"{rule.because}", *_clauses(explanation.soundness)))
+    names = {"name": code(strategy.name), "place": statement(site.path)}
+    opening, question = choose.pick(OPENINGS), choose.pick(QUESTIONS).format(**names)
+    values = [f"{name} = {plain(value)}" for name, value in site.parameters]
+    chosen = f" with {', '.join(values)}" if values else ""
+    decision = choose.pick(DECISIONS).format(**names, chosen=chosen)
+    told: dict[Fact, None] = {}
+    state = _new(explanation.state, told, style)
+    conditions = _conditions(explanation.preconditions, told, choose, style)
+    meaning = _told((rule.because, *_clauses(_new(explanation.soundness, told, style))))
     paragraphs = (
-        f"{_pick(_OPENINGS, choose)} {_facts(explanation.state)}",
-        "\n".join((question, *(_precondition(e) for e in explanation.preconditions))),
-        f"Decision: {_decision(strategy, site)} {_facts(explanation.decision)}".rstrip(),
-        _transition(explanation.transition),
-        f"{_pick(_MEANINGS, choose // 9)} {meaning} {_VALUES[rule.numerics]}",
-        f"Expected effect, before to after, guards counted as true: {_effect(explanation.effect)}",
+        f"{opening} {_facts(state)}",
+        "\n".join((question, *conditions)),
+        " ".join(
+            filter(
+                None,
+                (
+                    decision,
+                    _facts(_new(explanation.decision, told, style)),
+                    _alternatives(explanation.alternatives, style),
+                ),
+            )
+        ),
+        _transition(explanation.transition, style),
+        f"{choose.pick(MEANINGS)} {meaning} {_VALUES[rule.numerics]}",
+        f"{choose.pick(EFFECTS)} {_effect(explanation.effect, style)}",
     )
     return "\n\n".join(paragraphs)
 
@@ -86,6 +98,7 @@ def render_json(strategy: Strategy, site: Site, explanation: Explanation) -> dic
             "facts": _fact_list(explanation.soundness),
         },
         "effect": _fact_list(explanation.effect),
+        "alternatives": _fact_list(explanation.alternatives),
     }
 
 
@@ -105,8 +118,11 @@ def _fact_list(facts: Iterable[Fact]) -> list[dict[str, Any]]:
     ]
 
 
-def _pick(choices: Sequence[str], choose: int) -> str:
-    return choices[choose % len(choices)]
+def _new(facts: Iterable[Fact], told: dict[Fact, None], style: Style) -> list[Fact]:
+    """The first facts that were not told yet; from now on they are."""
+    fresh = [fact for fact in dict.fromkeys(facts) if fact not in told][: style.facts]
+    told.update(dict.fromkeys(fresh))
+    return fresh
 
 
 def _clauses(facts: Iterable[Fact]) -> tuple[str, ...]:
@@ -144,27 +160,63 @@ def _facts(facts: Iterable[Fact]) -> str:
     return _told(_clauses(facts))
 
 
-def _precondition(evidence: Evidence) -> str:
-    question = evidence.precondition.replace("-", " ")
-    return f"- {question}? No: {'; '.join(_clauses(evidence.facts))}."
+def _conditions(
+    evidence: Sequence[Evidence], told: dict[Fact, None], choose: Chooser, style: Style
+) -> list[str]:
+    """A line for each precondition that is argued, and one that names the others."""
+    start = choose.number(max(1, len(evidence)))
+    turned = sorted(
+        (*range(start, len(evidence)), *range(start)),
+        key=lambda place: evidence[place].precondition in OBVIOUS,
+    )
+    lines: list[tuple[int, str]] = []
+    named: list[str] = []
+    for place in turned:
+        words = condition(evidence[place].precondition)
+        known = all(fact in told for fact in evidence[place].facts)
+        if len(lines) == style.conditions or known:
+            named.append(words.holds)
+            continue
+        fresh = _new(evidence[place].facts, told, style)
+        lesson = f"; otherwise {words.otherwise}" if len(lines) < style.lessons else ""
+        shown = "; ".join(_clauses(fresh))
+        lines.append((place, f"- {sentence(f'{words.holds}: {shown}{lesson}')}"))
+    ordered = [line for _, line in sorted(lines)]
+    if named:
+        distinct = list(dict.fromkeys(named))
+        found = "; ".join(distinct[: style.named])
+        more = "; and so on" if len(distinct) > style.named else ""
+        ordered.append(f"{choose.pick(OTHERS)} {found}{more}.")
+    return ordered
 
 
-def _decision(strategy: Strategy, site: Site) -> str:
-    values = [f"{name} = {plain(value)}" for name, value in site.parameters]
-    chosen = f" with {', '.join(values)}" if values else ""
-    return f"apply {code(strategy.name)} at {statement(site.path)}{chosen}."
+def _alternatives(facts: tuple[Fact, ...], style: Style) -> str:
+    """What there was to choose from, the figure of the other choice beside this one's."""
+    clauses = []
+    own = {f.arguments[0]: f.value for f in facts if f.kind == "cost"}
+    for fact in facts:
+        if fact.kind == "sites" and (style.unchanged or fact.value != 1):
+            clauses.append(phrase(fact))
+        elif fact.kind == "alternative":
+            figure = fact.arguments[-1]
+            instead = f" instead of {own[figure]}" if figure in own else ""
+            clauses.append(f"{phrase(fact)}{instead}")
+    return _told(clauses)
 
 
-def _transition(facts: tuple[Fact, ...]) -> str:
-    """The replaced nests and the new ones, each on a line of its own."""
+def _transition(facts: tuple[Fact, ...], style: Style) -> str:
+    """Which nests were replaced by which; quoted line by line where they are short."""
     other = tuple(f for f in facts if f.kind != "statement_text")
-    old = [code(str(f.value)) for f in facts if f.kind == "statement_text" and f.side == "before"]
-    new = [code(str(f.value)) for f in facts if f.kind == "statement_text" and f.side == "after"]
+    texts = [f for f in facts if f.kind == "statement_text"]
+    if sum(len(str(f.value)) for f in texts) > style.quoted:
+        return _facts(other)
+    old = [code(str(f.value)) for f in texts if f.side == "before"]
+    new = [code(str(f.value)) for f in texts if f.side == "after"]
     return "\n".join((_facts(other), "Before:", *old, "After:", *new))
 
 
-def _effect(facts: tuple[Fact, ...]) -> str:
-    """Figures that stand on both sides as one clause, all other facts as they are."""
+def _effect(facts: tuple[Fact, ...], style: Style) -> str:
+    """The first figures of the list that changed, and other facts."""
     values = {(f.kind, f.side, f.arguments): f.value for f in facts}
     clauses: list[str] = []
     for fact in facts:
@@ -172,9 +224,7 @@ def _effect(facts: tuple[Fact, ...]) -> str:
         second = values.get((fact.kind, "after", fact.arguments))
         if fact.kind != "cost" or first is None or second is None:
             clauses.append(phrase(fact))
-        elif fact.side == "before":
-            figure = FIGURES[str(fact.arguments[0])]
-            clauses.append(
-                f"{figure}: still {first}" if first == second else f"{figure}: {first} to {second}"
-            )
-    return sentence("; ".join(clauses))
+        elif fact.side == "before" and (style.unchanged or first != second):
+            change = f"{first} to {second}" if first != second else f"still {first}"
+            clauses.append(f"{FIGURES[str(fact.arguments[0])]}: {change}")
+    return sentence("; ".join(clauses[: style.figures]) or "no count changes")

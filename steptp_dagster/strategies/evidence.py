@@ -9,12 +9,13 @@ takes it from the program, so that no strategy spells it out.
 from typing import Final
 
 from steptp_dagster.leir.cost import cost
+from steptp_dagster.leir.parallelism import parallelism
 from steptp_dagster.leir.printer import statement_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, at
 from steptp_dagster.strategies.facts import Evidence, Fact, Side, Value
 
-#: Figures of ``cost`` that an effect reports, in this order; those that did not change are left
+#: Figures of ``cost`` and ``parallelism`` that an effect reports, in this order; those that did not change are left
 #: out by ``effects``, except the first two.
 EFFECT_FIGURES: Final = (
     "flops",
@@ -25,6 +26,9 @@ EFFECT_FIGURES: Final = (
     "bytes_written_s",
     "bytes_read_l",
     "bytes_written_l",
+    "launches",
+    "at_once",
+    "barriers",
     "nests",
     "loops",
     "equations",
@@ -101,8 +105,11 @@ def effects(old: SignedProgram, new: SignedProgram) -> tuple[Fact, ...]:
 
 def figures(program: SignedProgram) -> dict[str, int]:
     """All figures of ``leir.cost`` by the names of ``EFFECT_FIGURES``."""
-    found = cost(program)
+    found, parallel = cost(program), parallelism(program.program)
     values = {
+        "launches": parallel.launches,
+        "at_once": parallel.at_once,
+        "barriers": parallel.barriers,
         "flops": found.flops,
         "iterations": found.iterations,
         "nests": found.nests,

@@ -41,7 +41,8 @@ class Explanation:
     ``state`` is what was seen, ``preconditions`` why the step is legal here, ``decision`` the
     chosen parameters with the facts that speak for them, ``transition`` which statements
     became which, ``soundness`` the named rule by which the meaning is kept with its facts, and
-    ``effect`` the change in cost (flops, bytes by scope, iterations, size).
+    ``effect`` the change in cost (flops, bytes by scope, iterations, size). ``alternatives``, which
+    ``alternatives.compared`` adds, is what there was to choose from.
     """
 
     state: tuple[Fact, ...]
@@ -51,3 +52,4 @@ class Explanation:
     soundness_rule: str
     soundness: tuple[Fact, ...]
     effect: tuple[Fact, ...]
+    alternatives: tuple[Fact, ...] = ()

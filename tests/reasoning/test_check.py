@@ -13,15 +13,21 @@ from steptp_dagster.reasoning.check import (
     text_mismatches,
 )
 from steptp_dagster.reasoning.render import render_text
+from steptp_dagster.reasoning.style import FULL
+from steptp_dagster.strategies.alternatives import compared
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact, Value
 from steptp_dagster.strategies.registry import strategies, strategy
 from steptp_dagster.strategies.step import Step
 from tests.support.strategy_steps import step_cases, step_named
 
 KEYS = list(step_cases())
-STEPS = {name: step_named(*next(key for key in KEYS if key[0] == name)) for name in strategies()}
+STEPS = {
+    name: compared(strategy(name), step_named(*next(key for key in KEYS if key[0] == name)))
+    for name in strategies()
+}
 TEXTS = {
-    name: render_text(strategy(name), step.site, step.explanation) for name, step in STEPS.items()
+    name: render_text(strategy(name), step.site, step.explanation, FULL)
+    for name, step in STEPS.items()
 }
 NAMES = list(STEPS)
 
@@ -35,7 +41,9 @@ def _check(step: Step, explanation: Explanation, text: str | None = None) -> tup
 
 def _check_text(step: Step, text: str) -> tuple[Mismatch, ...]:
     chosen = strategy(step.strategy)
-    found = text_mismatches(step.before, step.after, chosen, step.site, step.explanation, text)
+    found = text_mismatches(
+        step.before, step.after, chosen, step.site, step.explanation, text, FULL
+    )
     return tuple(found)
 
 
@@ -77,6 +85,7 @@ def _replaced(explanation: Explanation, old: Fact, new: Fact | None) -> Explanat
         soundness_rule=explanation.soundness_rule,
         soundness=change(explanation.soundness),
         effect=change(explanation.effect),
+        alternatives=change(explanation.alternatives),
     )
 
 

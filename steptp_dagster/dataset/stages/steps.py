@@ -26,6 +26,8 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.progress import Progress
 from steptp_dagster.reasoning.check import grounding
 from steptp_dagster.reasoning.render import render_json, render_text
+from steptp_dagster.reasoning.style import STYLES
+from steptp_dagster.strategies.alternatives import compared, surveyed
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy
 from steptp_dagster.strategies.choice import spread
 from steptp_dagster.strategies.registry import faults, strategies, strategy
@@ -73,13 +75,14 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One strategy on one parent: how many sites to take, longest parent (tokens), seed."""
+    """One strategy on one parent: how many sites, longest parent (tokens), seed, style of text."""
 
     parent: Parent
     strategy: str
     sites: int
     longest: int
     seed: int
+    style: str
 
 
 def update_steps(
@@ -145,9 +148,16 @@ def units(parents: Sequence[Parent], profile: Profile, sites: int) -> list[Unit]
                 parent.step_id,
                 name,
                 strategy_version(name),
-                [sites, profile.steps.tokens, profile.seed],
+                [sites, profile.steps.tokens, profile.seed, profile.steps.reasoning],
             ),
-            Task(parent, name, sites, profile.steps.tokens, profile.seed),
+            Task(
+                parent,
+                name,
+                sites,
+                profile.steps.tokens,
+                profile.seed,
+                profile.steps.reasoning,
+            ),
         )
         for parent in parents
         for name in chosen
@@ -200,14 +210,14 @@ def _rows(task: Task, signed: SignedProgram) -> dict[str, list[Row]]:
         refusals.append(Refusal(task.strategy, (), "program-too-long", message))
     else:
         try:
-            survey = chosen.survey(signed)
+            survey = surveyed(chosen, signed)
             found = len(survey.sites)
             refusals += survey.refusals
             for outcome in _outcomes(chosen, signed, survey.sites, task):
                 if isinstance(outcome, Refusal):
                     refusals.append(outcome)
                 else:
-                    steps.append(outcome)
+                    steps.append(compared(chosen, outcome))
                 if len(steps) == task.sites:
                     break
         except Exception as error:
@@ -269,8 +279,9 @@ def _counted(refusals: Sequence[Refusal]) -> list[Row]:
 
 def _step_row(task: Task, chosen: Strategy, step: Step, result: str) -> Row:
     parent, site = task.parent, step.site
-    text = render_text(chosen, site, step.explanation)
-    mismatches = grounding(step.before, step.after, chosen, site, step.explanation, text)
+    style = STYLES[task.style]
+    text = render_text(chosen, site, step.explanation, style)
+    mismatches = grounding(step.before, step.after, chosen, site, step.explanation, text, style)
     values = parameters(site)
     return {
         "step_id": step_id(
