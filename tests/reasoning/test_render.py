@@ -18,6 +18,7 @@ from steptp_dagster.strategies.registry import own_strategies, strategy
 from steptp_dagster.strategies.soundness import RULES
 from steptp_dagster.strategies.step import Step, take
 from tests.support.programs import random_program
+from tests.support.strategy_cases import cases_of
 from tests.support.strategy_steps import step_cases, step_named
 
 NAMES = list(step_cases())
@@ -149,7 +150,9 @@ def test_texts_of_one_strategy_do_not_read_alike() -> None:
 
 def test_the_choice_is_told_with_a_figure_of_the_other_one() -> None:
     own = strategy("loop_split")
-    (program,) = (c.before for c in cases_of("loop_split") if c.name == "reduction loop with a tail")
+    (program,) = (
+        c.before for c in cases_of("loop_split") if c.name == "reduction loop with a tail"
+    )
     site = next(s for s in own.survey(program).sites if s.text("tail") == "guard")
     step = take(own, program, site)
     assert isinstance(step, Step)
