@@ -23,6 +23,7 @@ from steptp_dagster.strategies.graph.tensor_concat_to_fuse_operators import (
 from steptp_dagster.strategies.graph.tensor_split_to_decouple_operators import (
     TensorSplitToDecoupleOperators,
 )
+from steptp_dagster.strategies.math.additive_split import AdditiveSplit
 from steptp_dagster.strategies.math.apart import Apart
 from steptp_dagster.strategies.math.cancellation import Cancellation
 from steptp_dagster.strategies.math.collect import Collect
@@ -31,10 +32,12 @@ from steptp_dagster.strategies.math.expand_collect import ExpandCollect
 from steptp_dagster.strategies.math.expand_factorization import ExpandFactorization
 from steptp_dagster.strategies.math.expand_log import ExpandLog
 from steptp_dagster.strategies.math.expand_powsimp import ExpandPowSimp
+from steptp_dagster.strategies.math.exponential_split import ExponentialSplit
 from steptp_dagster.strategies.math.factorization import Factorization
 from steptp_dagster.strategies.math.flashattention_rolling_state import FlashattentionRollingState
 from steptp_dagster.strategies.math.flashattention_wo_tiling import FlashattentionWoTiling
 from steptp_dagster.strategies.math.logsimp import LogSimp
+from steptp_dagster.strategies.math.multiplicative_split import MultiplicativeSplit
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
 from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
     NormalLoopSummationOnExpToPrefixSummationOnExp,
@@ -43,6 +46,9 @@ from steptp_dagster.strategies.math.normal_matmul_to_prefix_matmul_based_on_onli
     NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax,
 )
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
+from steptp_dagster.strategies.math.partially_equivalent_then_correct import (
+    PartiallyEquivalentThenCorrect,
+)
 from steptp_dagster.strategies.math.powsimp import PowSimp
 from steptp_dagster.strategies.math.together import Together
 from steptp_dagster.strategies.memory.cache_read_write import CacheReadWrite
@@ -94,10 +100,14 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     Cancellation,
     Apart,
     Together,
+    PartiallyEquivalentThenCorrect,
     PowSimp,
     ExpandPowSimp,
     ExpandLog,
     LogSimp,
+    ExponentialSplit,
+    MultiplicativeSplit,
+    AdditiveSplit,
     NormalLoopMaxToPrefixMax,
     NormalLoopSummationOnExpToPrefixSummationOnExp,
     FlashattentionWoTiling,

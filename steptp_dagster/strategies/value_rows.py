@@ -1,21 +1,43 @@
-"""Which expressions are at most the maximum of a row: ``S_{a,c} <= M_{a}``.
+"""Which expressions are at most a maximum: ``S_{a,c} <= M_{a}``, ``N_{a,c} <= N_{a,c+1}``.
 
-An equation ``M=max(M,S)``, or one that assigns a maximum, makes its target at least as large as
-its operands. That still holds where the same operand is read later, if neither changed between.
+An equation ``M=max(M,S)``, or one that assigns a maximum or a copy, makes its target at least as
+large as its operands. That still holds where the same operand is read later, if neither changed
+between. A *running* maximum ``N_{c}=max(N_{c-1},S_{c})`` also never falls along ``c``.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from steptp_dagster.leir.accesses import Accesses, Statement, Use, common_loops
-from steptp_dagster.leir.affine import Form
-from steptp_dagster.leir.ast import Access, Call, Expr, Index
+from steptp_dagster.leir.affine import Form, add
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr, Index, Int
 from steptp_dagster.leir.conversion import Converter
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.typing import expr_dtype
 from steptp_dagster.leir.updates import Update
-from steptp_dagster.leir.walk import Path, accesses_in, indices_in
+from steptp_dagster.leir.walk import Path, accesses_in, indices_in, substitute
 from steptp_dagster.strategies.matching import distinguishes, instantiate
 from steptp_dagster.strategies.streaming import exp_of_difference, is_minus_inf
+
+#: Copies and maxima of maxima that are followed, at most.
+_LINKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """An equation that makes its target at least as large as its operands.
+
+    ``step``: the index along which it is a running maximum, in the last subscript, or None.
+    """
+
+    statement: Statement
+    operands: tuple[Expr, ...]
+    step: str | None
+
+    @property
+    def target(self) -> Access:
+        """What is written."""
+        return self.statement.equation.target
 
 
 class RowMaxima:
@@ -25,23 +47,49 @@ class RowMaxima:
         """Find the equations that take maxima."""
         self._accesses = accesses
         self._updates = updates
-        self._makers: dict[str, list[tuple[Statement, tuple[Expr, ...]]]] = {}
+        self._makers: dict[str, list[Maker]] = {}
         for statement in accesses.statements:
             target = statement.equation.target
             if DTYPES[target.dtype].is_float and statement.equation.guard is None:
                 operands = tuple(self._operands(statement))
                 if operands:
-                    self._makers.setdefault(target.name, []).append((statement, operands))
+                    step = _step(statement)
+                    made = Maker(statement, operands, step)
+                    self._makers.setdefault(target.name, []).append(made)
 
-    def below(self, score: Expr, maximum: Expr, reader: Statement) -> bool:
-        """Whether ``score`` is at most ``maximum`` where ``reader`` computes them."""
-        if not isinstance(maximum, Access):
+    def below(self, lower: Expr, upper: Expr, reader: Statement, links: int = _LINKS) -> bool:
+        """Whether ``lower`` is at most ``upper`` where ``reader`` computes them.
+
+        Both may be NaN, or infinities of one sign.
+        """
+        if not isinstance(upper, Access):
             return False
-        return any(
-            self._taken(made, operand, score, maximum, reader)
-            for made, operands in self._makers.get(maximum.name, ())
-            for operand in operands
-        )
+        for made in self._makers.get(upper.name, ()):
+            if self._runs_up(made, lower, upper, reader):
+                return True
+            if any(self._taken(made, o, lower, upper, reader, links) for o in made.operands):
+                return True
+        copied = self._copied(lower, reader) if links else None
+        if copied is None:
+            return False
+        return copied == upper or self.below(copied, upper, reader, links - 1)
+
+    def _copied(self, expr: Expr, reader: Statement) -> Expr | None:
+        """What an element is a copy of, where that has not changed; else None."""
+        if not isinstance(expr, Access):
+            return None
+        for made in self._makers.get(expr.name, ()):
+            value = made.statement.equation.value
+            if isinstance(value, Access) and value.dtype == expr.dtype:
+                known = instantiate(made.target, expr, _shared(made.statement, reader))
+                if (
+                    known is not None
+                    and indices_in(value) <= set(known)
+                    and _within(made.statement, known, indices_in(value), reader)
+                    and self._stays(made, (value,), reader)
+                ):
+                    return substitute(value, known)
+        return None
 
     def sums_to_one(self, statement: Statement) -> bool:
         """Whether an update adds ``exp(S-M)`` over a whole row of which M is the maximum.
@@ -53,47 +101,25 @@ class RowMaxima:
         if pair is None or update.op != "+" or update.subtract or statement.equation.guard:
             return False
         score, maximum = pair
-        for made, _ in self._makers.get(maximum.name, ()):
-            first = self._updates[made.path]
+        for made in self._makers.get(maximum.name, ()):
+            first = self._updates[made.statement.path]
             if first.kind != "update" or first.operand is None:
                 continue
             if first.init != "identity" and not self._starts_below_all(made):
                 continue
-            if not self._taken(made, first.operand, score, maximum, statement):
+            if not self._taken(made, first.operand, score, maximum, statement, 0):
                 continue
-            known = instantiate(made.equation.target, maximum, self._shared(made, statement))
+            known = instantiate(made.target, maximum, _shared(made.statement, statement))
             known = None if known is None else instantiate(first.operand, score, known)
-            if known is not None and self._whole_row(made, first, statement, update, known):
+            if known is not None and _whole_row(made.statement, first, statement, update, known):
                 return True
         return False
 
-    def _starts_below_all(self, made: Statement) -> bool:
+    def _starts_below_all(self, made: Maker) -> bool:
         """Whether every other equation sets the maximum to ``-inf``."""
-        writes = self._accesses.writes[made.equation.target.name]
-        others = [w.statement for w in writes if w.statement is not made]
+        writes = self._accesses.writes[made.target.name]
+        others = [w.statement for w in writes if w.statement is not made.statement]
         return all(is_minus_inf(other.equation.value) for other in others)
-
-    def _whole_row(
-        self,
-        made: Statement,
-        first: Update,
-        summing: Statement,
-        second: Update,
-        known: Mapping[str, Expr],
-    ) -> bool:
-        """Whether the sum's loops run over every score that the maximum was taken of."""
-        ours = {ref.name: ref.loop for ref in made.chain}
-        theirs = {ref.name: ref.loop for ref in summing.chain}
-        used = set()
-        for name in first.reduction_loops:
-            other = known.get(name)
-            if not isinstance(other, Index) or other.name not in second.reduction_loops:
-                return False
-            one, two = ours[name], theirs[other.name]
-            if (one.start, one.extent) != (two.start, two.extent):
-                return False
-            used.add(other.name)
-        return len(used) == len(first.reduction_loops) and bool(used)
 
     def _operands(self, statement: Statement) -> Iterator[Expr]:
         equation = statement.equation
@@ -101,68 +127,91 @@ class RowMaxima:
         if update.kind == "update":
             if update.op == "max" and update.operand is not None:
                 yield from _maxima(update.operand)
-        elif isinstance(equation.value, Call) and equation.value.function == "max":
-            for operand in _maxima(equation.value):
-                if all(a.name != equation.target.name for a in accesses_in(operand)):
-                    yield operand
+            return
+        for operand in _maxima(equation.value):
+            if operand is equation.value and not isinstance(operand, Access):
+                return
+            if all(a.name != equation.target.name for a in accesses_in(operand)):
+                yield operand
+
+    def _runs_up(self, made: Maker, lower: Expr, upper: Access, reader: Statement) -> bool:
+        """Whether both are steps of one running maximum, the second not before the first."""
+        if made.step is None or not isinstance(lower, Access) or lower.name != upper.name:
+            return False
+        if lower.subscripts[:-1] != upper.subscripts[:-1] or not self._stays(made, (), reader):
+            return False
+        return _ordered(lower.subscripts[-1], upper.subscripts[-1], reader)
 
     def _taken(
-        self, made: Statement, operand: Expr, score: Expr, maximum: Access, reader: Statement
+        self,
+        made: Maker,
+        operand: Expr,
+        lower: Expr,
+        upper: Access,
+        reader: Statement,
+        links: int,
     ) -> bool:
-        known = instantiate(made.equation.target, maximum, self._shared(made, reader))
-        known = None if known is None else instantiate(operand, score, known)
-        if known is None or not self._within(made, known, indices_in(operand), reader):
+        """Whether ``upper`` is at least the operand as it stood, and that at least ``lower``."""
+        target, wanted = made.target, upper
+        shared = _shared(made.statement, reader)
+        if made.step is not None:  # an earlier step will do
+            target = replace(target, subscripts=target.subscripts[:-1])
+            wanted = replace(upper, subscripts=upper.subscripts[:-1])
+            shared.pop(made.step, None)
+        known = instantiate(target, wanted, shared)
+        if known is None or not _kept(operand, made.target, reader.equation.target.dtype):
             return False
-        if not _kept(operand, made.equation.target, reader.equation.target.dtype):
+        found = instantiate(operand, lower, known)
+        if found is not None:
+            return (
+                self._reached(made, found, upper, reader)
+                and _within(made.statement, found, indices_in(operand), reader)
+                and self._stays(made, (operand,), reader)
+            )
+        if not links or not isinstance(operand, Access) or not indices_in(operand) <= set(known):
             return False
-        return self._stays(made, operand, maximum, reader)
+        between = substitute(operand, known)
+        return (
+            made.step is None
+            and _within(made.statement, known, indices_in(operand), reader)
+            and self._stays(made, (operand,), reader)
+            and self.below(lower, between, reader, links - 1)
+        )
 
-    def _shared(self, made: Statement, reader: Statement) -> dict[str, Expr]:
-        count = common_loops(made.chain, reader.chain)
-        return {ref.name: Index(ref.name) for ref in made.chain[:count]}
-
-    def _within(
-        self, made: Statement, known: Mapping[str, Expr], used: frozenset[str], reader: Statement
+    def _reached(
+        self, made: Maker, known: Mapping[str, Expr], upper: Access, reader: Statement
     ) -> bool:
-        """Whether the maximum was really taken over the score that is read."""
-        convert = Converter(reader.bounds, _unknown).form
-        for ref in made.chain:
-            expr = known.get(ref.name)
-            if expr is None:
-                if ref.name in used:
-                    return False
-                continue
-            form = convert(expr)
-            if form is None:
-                return False
-            low, high = reader.bounds.interval(form)
-            if low < ref.loop.start or high >= ref.loop.start + ref.loop.extent:
-                return False
-        return True
+        """Whether a running maximum had taken the operand at the step that is read."""
+        if made.step is None:
+            return True
+        at = known.get(made.step)
+        return at is not None and _ordered(at, upper.subscripts[-1], reader)
 
-    def _stays(self, made: Statement, operand: Expr, maximum: Access, reader: Statement) -> bool:
-        """Whether the maximum is complete, and no score changed since it was taken."""
-        shared = common_loops(made.chain, reader.chain)
-        if reader.order <= made.order:
+    def _stays(self, made: Maker, operands: tuple[Expr, ...], reader: Statement) -> bool:
+        """Whether the maximum is complete, and no operand changed since it was taken."""
+        maker = made.statement
+        shared = common_loops(maker.chain, reader.chain)
+        if reader.order <= maker.order:
             return False
-        if any(access.scope != "g" for access in (maximum, *accesses_in(operand))) and any(
-            ref.loop.kind == "B" for ref in made.chain[shared:]
+        read = [access for operand in operands for access in accesses_in(operand)]
+        if any(access.scope != "g" for access in (made.target, *read)) and any(
+            ref.loop.kind == "B" for ref in maker.chain[shared:]
         ):
             return False  # another thread's or block's values
-        inside = {ref.name for ref in made.chain[:shared]}
-        if inside & set(self._updates[made.path].repeating_loops):
+        inside = {ref.name for ref in maker.chain[:shared]}
+        if inside & set(self._updates[maker.path].repeating_loops):
             return False
-        if not self._once(self._accesses.by_statement[made.path][0], shared):
+        if not self._once(self._accesses.by_statement[maker.path][0], shared):
             return False
-        for use in self._accesses.writes.get(maximum.name, ()):
+        for use in self._accesses.writes.get(made.target.name, ()):
             other = use.statement
-            if other is not made and (
-                other.order > made.order or not self._apart(use, made, shared)
+            if other is not maker and (
+                other.order > maker.order or not self._apart(use, maker, shared)
             ):
                 return False
-        for name in dict.fromkeys(access.name for access in accesses_in(operand)):
+        for name in dict.fromkeys(access.name for access in read):
             for use in self._accesses.writes.get(name, ()):
-                if use.statement.order > made.order or not self._apart(use, made, shared):
+                if use.statement.order > maker.order or not self._apart(use, maker, shared):
                     return False
         return True
 
@@ -177,6 +226,95 @@ class RowMaxima:
         inner = [ref for ref in write.chain[shared:] if ref.name not in repeating]
         extents = {ref.name: ref.loop.extent for ref in write.chain}
         return distinguishes(write.forms, [ref.name for ref in inner], extents)
+
+
+def _shared(made: Statement, reader: Statement) -> dict[str, Expr]:
+    count = common_loops(made.chain, reader.chain)
+    return {ref.name: Index(ref.name) for ref in made.chain[:count]}
+
+
+def _whole_row(
+    made: Statement,
+    first: Update,
+    summing: Statement,
+    second: Update,
+    known: Mapping[str, Expr],
+) -> bool:
+    """Whether the sum's loops run over every score that the maximum was taken of."""
+    ours = {ref.name: ref.loop for ref in made.chain}
+    theirs = {ref.name: ref.loop for ref in summing.chain}
+    used = set()
+    for name in first.reduction_loops:
+        other = known.get(name)
+        if not isinstance(other, Index) or other.name not in second.reduction_loops:
+            return False
+        one, two = ours[name], theirs[other.name]
+        if (one.start, one.extent) != (two.start, two.extent):
+            return False
+        used.add(other.name)
+    return len(used) == len(first.reduction_loops) and bool(used)
+
+
+def _step(statement: Statement) -> str | None:
+    """The index along which ``N_{c}=max(if_then_else(c-1<start,-inf,N_{c-1}),S)`` runs."""
+    equation = statement.equation
+    match equation.value:
+        case Call("max", (Call("if_then_else", (_, low, Access() as before)), _)):
+            pass
+        case _:
+            return None
+    target = equation.target
+    if before.name != target.name or not target.subscripts or not is_minus_inf(low):
+        return None
+    last = target.subscripts[-1]
+    if not isinstance(last, Index):
+        return None
+    previous = Binary("-", last, Int(1))
+    loops = {ref.name: ref.loop for ref in statement.chain}
+    loop = loops.get(last.name)
+    first = equation.value.arguments[0]
+    if (
+        loop is None
+        or before.subscripts != (*target.subscripts[:-1], previous)
+        or not isinstance(first, Call)
+        or not _is_start(first.arguments[0], previous, loop.start)
+        or last.name in {n for s in target.subscripts[:-1] for n in indices_in(s)}
+    ):
+        return None
+    return last.name
+
+
+def _is_start(condition: Expr, previous: Expr, start: int) -> bool:
+    return condition == Compare((previous, Int(start)), ("<",))
+
+
+def _ordered(first: Expr, second: Expr, reader: Statement) -> bool:
+    """Whether one subscript is never above another where ``reader`` reads."""
+    convert = Converter(reader.bounds, _unknown).form
+    one, two = convert(first), convert(second)
+    if one is None or two is None:
+        return False
+    return reader.bounds.interval(add(two, one, -1))[0] >= 0
+
+
+def _within(
+    made: Statement, known: Mapping[str, Expr], used: frozenset[str], reader: Statement
+) -> bool:
+    """Whether the maximum was really taken over the score that is read."""
+    convert = Converter(reader.bounds, _unknown).form
+    for ref in made.chain:
+        expr = known.get(ref.name)
+        if expr is None:
+            if ref.name in used:
+                return False
+            continue
+        form = convert(expr)
+        if form is None:
+            return False
+        low, high = reader.bounds.interval(form)
+        if low < ref.loop.start or high >= ref.loop.start + ref.loop.extent:
+            return False
+    return True
 
 
 def _unknown(access: Access, converter: Converter) -> Form:
@@ -199,9 +337,7 @@ def _kept(operand: Expr, target: Access, reading: str) -> bool:
     if expr_dtype(operand, reading) != computed:
         return False
     if isinstance(operand, Access):
-        return (
-            DTYPES[operand.dtype].bits <= DTYPES[target.dtype].bits
-            and DTYPES[operand.dtype].is_float
-            and (operand.dtype == target.dtype or target.dtype in ("f32", "f64"))
-        )
+        if not DTYPES[operand.dtype].is_float:
+            return False
+        return operand.dtype == target.dtype or target.dtype in ("f32", "f64")
     return computed.bits <= DTYPES[target.dtype].bits

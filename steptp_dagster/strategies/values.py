@@ -41,7 +41,7 @@ from steptp_dagster.leir.regions import covers, region
 from steptp_dagster.leir.signature import SignedProgram, Variable
 from steptp_dagster.leir.typing import Typed, typed_expr
 from steptp_dagster.leir.updates import Update
-from steptp_dagster.leir.walk import Path, children
+from steptp_dagster.leir.walk import Path, accesses_in, children
 from steptp_dagster.strategies import value_operations as operations
 from steptp_dagster.strategies.intervals import (
     INF,
@@ -137,6 +137,15 @@ class ValueFacts:
         if not isinstance(expr, Binary) or expr.op != "-":
             return False
         return self._rows.below(expr.left, expr.right, self._accesses.statement_at[at])
+
+    def not_above(self, lower: Expr, upper: Expr, at: Path) -> bool:
+        """Whether one value is never above another one in the place of the equation at ``at``.
+
+        Infinities of one sign count as equal; where one is NaN, nothing is said.
+        """
+        if self._rows.below(lower, upper, self._accesses.statement_at[at]):
+            return True
+        return self.of(lower, at).upper <= self.of(upper, at).lower
 
     def tensor(self, name: str) -> ValueFact:
         """What holds for every element of a tensor that a program may read, at any time."""
@@ -377,10 +386,17 @@ class ValueFacts:
         return found
 
     def _use(self, access: Access, statement: Statement) -> Use | None:
+        """The read in an equation, or one that might stand there."""
         for use in self._accesses.by_statement[statement.path]:
             if not use.write and use.access == access:
                 return use
-        return None
+        if access.scope != "g" or any(True for s in access.subscripts for _ in accesses_in(s)):
+            return None
+        convert = self._accesses.converter(statement.path).form
+        forms = tuple(f for f in map(convert, access.subscripts) if f is not None)
+        if len(forms) < len(access.subscripts):
+            return None
+        return Use(statement, access, False, "value", statement.guard, forms, 0)
 
     def _is_over(self, update: Use, writes: list[Use], reader: Use) -> bool:
         """Whether all iterations that update what is read are over, and nothing comes between."""

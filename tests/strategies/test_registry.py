@@ -15,6 +15,8 @@ HOLDS_BY_CONSTRUCTION = {
     ("common_subexpression_elimination", "type-changes"),
     ("expand_log", "value-may-overflow"),
     ("expand_powsimp", "value-may-overflow"),
+    ("exponential_split", "exponents-of-unknown-size"),
+    ("exponential_split", "value-may-overflow"),
     ("expression_splitting", "type-changes"),
     ("logsimp", "value-may-overflow"),
     ("loop_split", "index-name-taken"),

@@ -15,7 +15,7 @@ def readable(program: SignedProgram, one: Located) -> Iterator[Access]:
     """Elements of float tensors of earlier nests and of the data, at the indices of an equation.
 
     Each dimension of a tensor gets the first free loop, outermost first, that runs over the whole
-    of it; a dimension of one element gets 0. Tensors come in the order of the signature, then of
+    of it; one of a single element may get 0. Tensors come in the order of the signature, then of
     their first writes. All of these elements were written, whatever the data.
     """
     analysis = Analysis.of(program)
@@ -51,13 +51,13 @@ def _written(access: Access, uses: list[Use], one: Located, analysis: Analysis) 
 
 
 def _subscripts(shape: tuple[int, ...], loops: tuple[Loop, ...]) -> tuple[Expr, ...] | None:
-    free = [loop for loop in loops if loop.start == 0 and loop.extent > 1]
+    free = [loop for loop in loops if loop.start == 0]
     found: list[Expr] = []
     for extent in shape:
-        if extent == 1:
+        at = next((i for i, loop in enumerate(free) if loop.extent == extent), None)
+        if at is None and extent == 1:
             found.append(Int(0))
             continue
-        at = next((i for i, loop in enumerate(free) if loop.extent == extent), None)
         if at is None:
             return None
         found.append(Index(free[at].index))

@@ -15,14 +15,16 @@ from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.leir.walk import Located, Path, accesses_in, equations, iter_expr, loops_around
-from steptp_dagster.strategies.algebra.data import data_of, values_of
+from steptp_dagster.strategies.algebra.data import values_of
 from steptp_dagster.strategies.algebra.exponentials import EXPONENTS, exponent_of, exponential
+from steptp_dagster.strategies.algebra.growth import CLAIMS
 from steptp_dagster.strategies.algebra.readable import readable
 from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy, Way, places
 from steptp_dagster.strategies.algebra.trees import At, is_literal, plus
 from steptp_dagster.strategies.base import Refusal, Site, Survey
 from steptp_dagster.strategies.definitions import located
+from steptp_dagster.strategies.intervals import INF
 from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.streaming import MINUS_INF, shrink, term
 
@@ -53,7 +55,9 @@ class SplitStrategy(AlgebraicStrategy):
         """Whether a value will do for a part, as far as facts about values say."""
 
     @abstractmethod
-    def match(self, program: SignedProgram, expr: Expr, value: Access) -> tuple[Rule, Match] | None:
+    def match(
+        self, program: SignedProgram, path: Path, expr: Expr, value: Access
+    ) -> tuple[Rule, Match] | None:
         """The law with one value; None where it would change nothing."""
 
     def survey(self, program: SignedProgram) -> Survey:
@@ -92,12 +96,10 @@ class SplitStrategy(AlgebraicStrategy):
                     v for v in readable(program, one) if v.name != one.equation.target.name
                 )
             suited = tuple(v for v in values if self.suits(program, one.path, place.expr, v))
-            for chosen in suited[:_OFFERED] or values[:1]:
-                found = self.match(program, place.expr, chosen)
-                if found is not None:
-                    way = Way(one, at, place, *found)
-                    if way.keeps_update(program):
-                        yield way
+            found = (self.match(program, one.path, place.expr, v) for v in suited or values)
+            ways = (Way(one, at, place, *match) for match in found if match is not None)
+            kept = (way for way in ways if way.keeps_update(program))
+            yield from islice(kept, _OFFERED if suited else 1)
 
 
 def operands(one: Located) -> Iterator[tuple[At, Place]]:
@@ -118,17 +120,23 @@ def operands(one: Located) -> Iterator[tuple[At, Place]]:
 
 
 def reads(expr: Expr, name: str) -> bool:
+    """Whether an expression reads a tensor."""
     return any(access.name == name for access in accesses_in(expr))
+
+
+def is_difference(expr: Expr) -> bool:
+    """Whether an expression subtracts, and neither side is a number."""
+    if not isinstance(expr, Binary) or expr.op != "-":
+        return False
+    return not is_literal(expr.left) and not is_literal(expr.right)
 
 
 def differences(one: Located) -> Iterator[tuple[At, Place]]:
     """All differences of an equation that decide nothing."""
     typed: Typed = typed_equation(one.equation).value
     for at, place in places(typed, one.equation):
-        match place.expr:
-            case Binary(op="-", left=left, right=right):
-                if not is_literal(left) and not is_literal(right):
-                    yield at, place
+        if is_difference(place.expr):
+            yield at, place
 
 
 # -- the laws --------------------------------------------------------------------------------
@@ -167,20 +175,31 @@ def between(program: SignedProgram, path: Path, a: Expr, value: Access, b: Expr)
     return False
 
 
-def split_exponential(program: SignedProgram, expr: Expr, value: Access, small: bool) -> Match:
+def small(program: SignedProgram, path: Path, parts: tuple[Expr, ...]) -> bool:
+    """Whether all parts are known to be small, so that their exponentials are moderate."""
+    facts = values_of(program)
+    return all(CLAIMS["mild"](facts.of(part, path)) for part in parts)
+
+
+def sinks(program: SignedProgram, path: Path, expr: Expr) -> bool:
+    """Whether a value may be minus infinity, by data or by the program itself (masks)."""
+    return values_of(program).of(expr, path).lower == -INF
+
+
+def split_exponential(expr: Expr, value: Access, *, mild: bool, sinking: bool) -> Match:
     """``exp(a-b)`` split at ``y``.
 
-    Where data of minus infinity reaches it and the values are not ``small``, a factor whose
-    difference would be one of two infinities is 0: a row may start with minus infinity, and then
-    its running maximum is minus infinity too.
+    Where ``a`` may be minus infinity (``sinking``), a factor whose difference would be one of two
+    infinities is 0: a row may start with minus infinity, and then its running maximum is minus
+    infinity too. ``mild``: all three values are small.
     """
     a, b = sides(exponent_of(expr))
     name = expr_text(value)
     letters = (("a", a), ("b", b), ("y", value))
-    if small:
+    if mild:
         split = Binary("*", exponential(_minus(a, value)), exponential(_minus(value, b)))
         return Match(split, letters, name, needs=(Need(EXPONENTS, "mild", (a, value, b)),))
-    if data_of(program).maskable(a):
+    if sinking:
         split = Binary("*", term(a, value), shrink(value, b))
     else:
         split = Binary("*", exponential(_minus(a, value)), exponential(_minus(value, b)))
@@ -211,12 +230,12 @@ def split_term(expr: Expr, value: Access) -> Match:
     )
 
 
-def split_difference(program: SignedProgram, expr: Expr, value: Access) -> Match:
-    """``(a-y)+(y-b)``; the difference itself where a mask makes ``y`` minus infinity."""
+def split_difference(expr: Expr, value: Access, *, sinking: bool) -> Match:
+    """``(a-y)+(y-b)``; the difference itself where ``y`` is minus infinity as ``a`` may be."""
     a, b = sides(expr)
     steps = (_minus(a, value), _minus(value, b))
     split: Expr = Binary("+", *steps)
-    if data_of(program).maskable(a):
+    if sinking:
         test = Compare((value, MINUS_INF), ("==",))
         split = Call("if_then_else", (test, expr, split))
     return Match(
