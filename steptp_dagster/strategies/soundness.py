@@ -161,6 +161,13 @@ _RULES: Final = (
         " operands in the same order and dtype, and is stored once at the end",
     ),
     Rule(
+        "recomputed-at-the-seam",
+        "exact",
+        "a window that stays within its own image and its zeros sees the same values in the same"
+        " order as before, and every output whose window reaches into the other image is computed"
+        " again from its own one",
+    ),
+    Rule(
         "running-maximum",
         "exact",
         "each step keeps the larger of the step before and its own score, so the last step holds"
