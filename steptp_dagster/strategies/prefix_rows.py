@@ -1,34 +1,81 @@
-"""Maxima over rows on their own: what ``normal_loop_max_to_prefix_max`` starts from."""
+"""Plain passes over rows by themselves, and the running values that take their place."""
 
 from dataclasses import replace
 
-from steptp_dagster.leir.accesses import Statement
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr, Index, Int
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.updates import Operator
+from steptp_dagster.leir.walk import map_expr
 from steptp_dagster.strategies.misses import Miss, Reject
-from steptp_dagster.strategies.softmax_rows import Finder, Maximum, require_serial, row_guard
-from steptp_dagster.strategies.streaming import is_minus_inf
+from steptp_dagster.strategies.passes import Pass, Passes
+from steptp_dagster.strategies.rewrite import equation_at, new_tensor_names
+from steptp_dagster.strategies.running import last_step
+from steptp_dagster.strategies.softmax_rewrite import (
+    Changes,
+    place_of,
+    rebuilt,
+    state_tensor,
+    under_rows,
+)
+from steptp_dagster.strategies.streaming import IDENTITY, history_equations, indexed
 
 
-def find_maxima(program: SignedProgram) -> tuple[Maximum | Miss, ...]:
-    """All maxima over rows, in text order."""
-    finder = Finder(program, normalised=False)
-    found: list[Maximum | Miss] = []
+def find_passes(
+    program: SignedProgram, ops: tuple[Operator, ...]
+) -> tuple[tuple[Operator, Pass] | Miss, ...]:
+    """All passes over rows by one of the operations, in text order."""
+    finder = Passes(program)
+    found: list[tuple[Operator, Pass] | Miss] = []
     for statement in finder.accesses.statements:
-        if finder.is_update(statement, "max"):
-            try:
-                found.append(_checked(finder, statement))
-            except Reject as miss:
-                found.append(Miss(statement.path, miss.reason, miss.message))
+        for op in ops:
+            if finder.is_update(statement, op):
+                try:
+                    found.append((op, finder.whole(statement, op)))
+                except Reject as miss:
+                    found.append(Miss(statement.path, miss.reason, miss.message))
     return tuple(found)
 
 
-def _checked(finder: Finder, statement: Statement) -> Maximum:
-    found = finder.maximum(statement)
-    reduction = found.reduction
-    require_serial(reduction)
-    if reduction.loop.extent == 1:
-        raise Reject("row-of-one", f"loop {reduction.name} runs once")
-    row_guard(statement, statement, reduction, {r.name: r.name for r in statement.chain})
-    inits = finder.start(statement, reduction, found.again, is_minus_inf, "maximum")
-    finder.uses_are_late(statement, reduction, set())
-    return replace(found, inits=inits)
+def prefix_maximum(program: SignedProgram, found: Pass) -> SignedProgram:
+    """The program with the maximum of every step in an array, and the last one copied out.
+
+    The array has the evaluation type of the maximum, since rounding keeps order.
+    """
+    loop = found.reduction.loop
+    running = state_tensor(new_tensor_names(program, 1)[0], found.target, found.target.scope)
+    step, _ = history_equations(found.operand, running, running, loop.index, loop.start)
+    return _with_history(program, found, running, step)
+
+
+def prefix_reduction(program: SignedProgram, found: Pass, op: Operator) -> SignedProgram:
+    """The program with the value of every step in an array, and the last one copied out.
+
+    The array has the type of the target, so that each step rounds as it did.
+    """
+    loop, target = found.reduction.loop, found.target
+    running = replace(target, name=new_tensor_names(program, 1)[0])
+    here = Index(loop.index)
+    earlier = Binary("-", here, Int(1))
+    first = Compare((earlier, Int(loop.start)), ("<",))
+    old = Call("if_then_else", (first, IDENTITY[op], indexed(running, earlier)))
+
+    def step_before(node: Expr) -> Expr:
+        return old if isinstance(node, Access) and node.name == target.name else node
+
+    value = map_expr(equation_at(program.program, found.path).value, step_before)
+    return _with_history(program, found, running, Equation(indexed(running, here), value))
+
+
+def _with_history(
+    program: SignedProgram, found: Pass, running: Access, step: Equation
+) -> SignedProgram:
+    loop = found.reduction.loop
+    copy = Equation(found.target, last_step(running, loop), found.guard)
+    place = place_of(program.program, found.reduction, found.path)
+    changes: Changes = {
+        found.path: (replace(step, guard=found.guard),),
+        **dict.fromkeys(found.inits, ()),
+    }
+    after = {place.path: under_rows(program.program, place, (copy,))}
+    new = rebuilt(program.program, changes, after, lambda node: node)
+    return SignedProgram(new, program.signature)

@@ -39,6 +39,9 @@ from steptp_dagster.strategies.math.flashattention_wo_tiling import Flashattenti
 from steptp_dagster.strategies.math.logsimp import LogSimp
 from steptp_dagster.strategies.math.multiplicative_split import MultiplicativeSplit
 from steptp_dagster.strategies.math.normal_loop_max_to_prefix_max import NormalLoopMaxToPrefixMax
+from steptp_dagster.strategies.math.normal_loop_reduction_to_prefix_reduction import (
+    NormalLoopReductionToPrefixReduction,
+)
 from steptp_dagster.strategies.math.normal_loop_summation_on_exp_to_prefix_summation_on_exp import (
     NormalLoopSummationOnExpToPrefixSummationOnExp,
 )
@@ -113,6 +116,7 @@ _ALL: Final[tuple[type[Strategy], ...]] = (
     FlashattentionWoTiling,
     FlashattentionRollingState,
     NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax,
+    NormalLoopReductionToPrefixReduction,
 )
 
 

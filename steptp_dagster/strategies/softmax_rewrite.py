@@ -1,13 +1,14 @@
 """Writing the streaming pass of a softmax into a program: step by step, or over rolling state.
 
-``prefix_maximum`` and ``prefix_sum`` keep every tensor there is: a copy of the last step takes the
-place of a reduction. ``history`` lets the readers of these tensors read the last step itself,
+``prefix_sum`` keeps every tensor there is: a copy of the last step takes the place of the
+reduction. ``history`` lets the readers of these tensors read the last step itself,
 ``rolling`` keeps nothing but the present step, in thread-private memory.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from steptp_dagster.leir.accesses import LoopRef
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Access, Equation, Expr, Int, Loop, Nest, Program, Statement
 from steptp_dagster.leir.dtypes import DTYPES
@@ -24,7 +25,7 @@ from steptp_dagster.leir.walk import (
 from steptp_dagster.strategies.inlining import decisive_reads, rounds_when_stored
 from steptp_dagster.strategies.rewrite import equation_at, new_tensor_names
 from steptp_dagster.strategies.running import Copy, last_step
-from steptp_dagster.strategies.softmax_rows import Maximum, Rows
+from steptp_dagster.strategies.softmax_rows import Rows
 from steptp_dagster.strategies.streaming import (
     MINUS_INF,
     ZERO,
@@ -59,30 +60,37 @@ class _Streamed:
     changes: Changes
 
 
-def place_of(program: Program, rows: Rows | Maximum) -> Place:
-    """Where the loop over a row stands."""
-    path = rows.reduction.path
+def place_of(
+    program: Program, reduction: LoopRef, inside: Path, own: frozenset[Path] = frozenset()
+) -> Place:
+    """Where the loop over a row stands, which the equation ``inside`` and ``own`` run in."""
+    path = reduction.path
     nest = at(program, path)
     if not isinstance(nest, Nest):
         raise TypeError(f"the statement at {path} is an equation")
-    depth = rows.reduction.depth
+    depth = reduction.depth
     inner, alone = nest.loops[depth + 1 :], True
-    own = {rows.max_path, rows.sum_path} if isinstance(rows, Rows) else {rows.max_path}
     statement: Statement = nest
-    for level, step in enumerate(rows.max_path[len(path) :], len(path)):
+    for level, step in enumerate(inside[len(path) :], len(path)):
         if not isinstance(statement, Nest):
-            raise IndexError(f"no statement at {rows.max_path}")
-        here = rows.max_path[:level]
-        rest = {(*here, i) for i in range(len(statement.body))} - {rows.max_path[: level + 1]}
+            raise IndexError(f"no statement at {inside}")
+        here = inside[:level]
+        rest = {(*here, i) for i in range(len(statement.body))} - {inside[: level + 1]}
         alone = alone and rest <= own
         inner += statement.loops if statement is not nest else ()
         statement = statement.body[step]
-    return Place(path, nest.loops[:depth], rows.reduction.loop, inner, alone)
+    return Place(path, nest.loops[:depth], reduction.loop, inner, alone)
+
+
+def _place(program: Program, rows: Rows) -> Place:
+    return place_of(
+        program, rows.reduction, rows.max_path, frozenset((rows.max_path, rows.sum_path))
+    )
 
 
 def not_private(program: Program, rows: Rows) -> str | None:
     """Why no thread can keep the running values to itself, or None."""
-    place = place_of(program, rows)
+    place = _place(program, rows)
     if not place.alone:
         return "other statements run inside the loop over the row"
     for loop in loops_around(program, rows.max_path):
@@ -128,21 +136,6 @@ def state_tensor(name: str, like: Access, scope: str) -> Access:
     return replace(like, name=name, dtype=DTYPES[like.dtype].evaluation.name, scope=scope)
 
 
-def prefix_maximum(program: SignedProgram, rows: Maximum) -> Program:
-    """The program with the maximum of every step in an array, and the last one copied out."""
-    loop = rows.reduction.loop
-    running = state_tensor(new_tensor_names(program, 1)[0], rows.maximum, rows.maximum.scope)
-    step, _ = history_equations(rows.score, running, running, loop.index, loop.start)
-    copy = Equation(rows.maximum, last_step(running, loop), rows.guard)
-    place = place_of(program.program, rows)
-    changes: Changes = {
-        rows.max_path: (replace(step, guard=rows.guard),),
-        **dict.fromkeys(rows.inits, ()),
-    }
-    after = {place.path: under_rows(program.program, place, (copy,))}
-    return rebuilt(program.program, changes, after, lambda node: node)
-
-
 def prefix_sum(program: SignedProgram, rows: Rows) -> SignedProgram:
     """The program with the sum of every step in an array beside the running maximum.
 
@@ -153,7 +146,7 @@ def prefix_sum(program: SignedProgram, rows: Rows) -> SignedProgram:
     copies = [_kept_total(rows, found)]
     if not rows.prefix and _read_elsewhere(program, rows):
         copies.insert(0, Equation(rows.maximum, last_step(found.running, loop), rows.guard))
-    place = place_of(program.program, rows)
+    place = _place(program.program, rows)
     after = {place.path: under_rows(program.program, place, tuple(copies))}
     new = rebuilt(program.program, found.changes, after, lambda node: node)
     unread = _names_at(program, rows.via)
@@ -199,7 +192,7 @@ def history(program: SignedProgram, rows: Rows) -> SignedProgram:
     for path in rows.absorbing:
         equation = equation_at(program.program, path)
         changes[path] = (map_equation(equation, lambda e: map_expr(e, read_all)),)
-    place = place_of(program.program, rows)
+    place = _place(program.program, rows)
     after = {place.path: under_rows(program.program, place, tuple(kept))} if kept else {}
     new = rebuilt(program.program, changes, after, reading(everywhere))
     unread = (*_names_at(program, rows.via), *softmax)
@@ -251,7 +244,7 @@ def rolling(program: SignedProgram, rows: Rows) -> SignedProgram:
             return replace(copies[node.name], subscripts=node.subscripts)
         return node
 
-    place = place_of(program.program, rows)
+    place = _place(program.program, rows)
     changes: Changes = {copy.path: () for copy in gone}
     changes |= {rows.sum_path: (), **dict.fromkeys(rows.inits, ())}
     changes[place.path] = under_rows(program.program, place, body)

@@ -174,6 +174,13 @@ _RULES: Final = (
         " the maximum of the row, which no rounding depends on",
     ),
     Rule(
+        "running-reduction",
+        "exact",
+        "each step combines the step before with its own operand, in the order and the type in"
+        " which the plain pass does, and the first has what the operation starts from in the place"
+        " of one before it, so the last step holds what the pass ends in",
+    ),
+    Rule(
         "present-step",
         "exact",
         "each step of the running values reads the step before it and no other, and afterwards"

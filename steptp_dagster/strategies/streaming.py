@@ -15,6 +15,7 @@ one, and no exponent is ever positive. A term counts as 0 while its score, or th
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from steptp_dagster.leir.ast import (
     Access,
@@ -30,6 +31,7 @@ from steptp_dagster.leir.ast import (
     Unary,
 )
 from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.updates import Operator
 from steptp_dagster.leir.walk import children, iter_expr
 from steptp_dagster.strategies.matching import instantiate
 
@@ -50,11 +52,21 @@ def is_minus_inf(expr: Expr) -> bool:
     return expr == MINUS_INF
 
 
-def is_zero(expr: Expr) -> bool:
-    """Whether the expression is a literal zero."""
-    return (isinstance(expr, Int) and expr.value == 0) or (
-        isinstance(expr, Real) and expr.value == 0
-    )
+#: What each operation starts from.
+IDENTITY: Final[dict[Operator, Expr]] = {
+    "max": MINUS_INF,
+    "min": Inf(),
+    "+": ZERO,
+    "*": Int(1),
+}
+
+
+def is_identity(op: Operator, expr: Expr) -> bool:
+    """Whether the expression is a literal that the operation may start from."""
+    identity = IDENTITY[op]
+    if isinstance(identity, Int):
+        return isinstance(expr, Int | Real) and float(expr.value) == identity.value
+    return expr == identity
 
 
 def normalises(

@@ -8,7 +8,8 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
 from steptp_dagster.strategies.facts import Explanation
 from steptp_dagster.strategies.misses import Miss
-from steptp_dagster.strategies.prefix_rows import find_maxima
+from steptp_dagster.strategies.passes import Pass
+from steptp_dagster.strategies.prefix_rows import find_passes, prefix_maximum
 from steptp_dagster.strategies.rewrite import new_tensor_names
 from steptp_dagster.strategies.row_evidence import (
     dtype_fact,
@@ -24,12 +25,10 @@ from steptp_dagster.strategies.row_evidence import (
     value_fact,
     writers_fact,
 )
-from steptp_dagster.strategies.softmax_rewrite import prefix_maximum
-from steptp_dagster.strategies.softmax_rows import Maximum
 from steptp_dagster.strategies.streaming_strategy import StreamingStrategy
 
 
-class NormalLoopMaxToPrefixMax(StreamingStrategy[Maximum]):
+class NormalLoopMaxToPrefixMax(StreamingStrategy[Pass]):
     """Turn the maximum of a row into an array of running maxima and a copy of its last element.
 
     ``M=max(M,S)`` over a serial loop ``c`` becomes ``N_{c}=max(N_{c-1},S)``, where the first step
@@ -66,22 +65,23 @@ class NormalLoopMaxToPrefixMax(StreamingStrategy[Maximum]):
         "read-too-early",
     )
 
-    def candidates(self, program: SignedProgram) -> Iterable[Maximum | Miss]:
+    def candidates(self, program: SignedProgram) -> Iterable[Pass | Miss]:
         """Every maximum over rows."""
-        return find_maxima(program)
+        found = find_passes(program, ("max",))
+        return tuple(one if isinstance(one, Miss) else one[1] for one in found)
 
-    def sites_of(self, found: Maximum) -> tuple[Site, ...]:
+    def sites_of(self, found: Pass) -> tuple[Site, ...]:
         """One site, at the maximum."""
-        return (Site.of(self.name, found.max_path),)
+        return (Site.of(self.name, found.path),)
 
-    def rewritten(self, program: SignedProgram, found: Maximum, site: Site) -> SignedProgram:
+    def rewritten(self, program: SignedProgram, found: Pass, site: Site) -> SignedProgram:
         """Write the recurrence in the place of the maximum, and the copy behind its loop."""
-        return SignedProgram(prefix_maximum(program, found), program.signature)
+        return prefix_maximum(program, found)
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """Show that the maximum is one over whole rows in order, and who reads it."""
         rows = self.found_at(before, site)
-        path, m, loop = rows.max_path, rows.maximum.name, rows.reduction.name
+        path, m, loop = rows.path, rows.target.name, rows.reduction.name
         names = new_tensor_names(before, 1)
         extent = extent_fact(before, path, loop)
         return Explanation(
