@@ -24,8 +24,9 @@ FOLDER = Path(__file__).resolve().parent / "profiles"
 _ENDLESS: Final = 2**31
 
 Dtype = Literal["f16", "bf16", "f32", "f64"]
-#: How a program is translated: views composed into subscripts, or each a nest of its own.
-Form = Literal["composed", "naive"]
+#: How a program is translated: views composed into subscripts, or each a nest of its own; or
+#: composed, with code put in that is dead or computed twice (``injectors``).
+Form = Literal["composed", "naive", "dead-code", "repeated-code"]
 #: What steps can be verified on; ``verify.record.TARGETS``, which a test compares.
 Target = Literal["llvm"]
 

@@ -56,7 +56,7 @@ def _table(name: str, description: str, columns: Mapping[str, pa.Column]) -> pa.
 
 LEVELS = ("graph", "operator", "memory", "math")
 DTYPE_NAMES = ("f16", "bf16", "f32", "f64")
-FORMS = ("composed", "naive")
+FORMS = ("composed", "naive", "dead-code", "repeated-code")
 EQUALITIES = ("exact", "reassociated", "rejected")
 SPLITS = ("train", "validation", "test")
 _UNIT = "key of the unit of work that made the row; joins lineage and timings"
@@ -76,7 +76,10 @@ SOURCE_PROGRAMS = _table(
         "dtype": _text("working precision", values=DTYPE_NAMES),
         "shapes": _text("JSON: named extents of the sample"),
         "seed": pa.Column(pl.Int64, description="seed of the shape sample"),
-        "form": _text("whether views are composed or nests of their own", values=FORMS),
+        "form": _text(
+            "how it is translated, and what was put in",
+            values=FORMS,
+        ),
         "unit": _id(_UNIT),
     },
 )

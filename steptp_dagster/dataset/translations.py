@@ -5,13 +5,15 @@ Loads PyTorch and TVM, so stages import it in their workers only.
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from steptp_dagster.dataset.evidence import Evidence, gather
+from steptp_dagster.dataset.injectors import INJECTORS
 from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.stages.sources import source_of
+from steptp_dagster.leir.canonical import structural_hash
 from steptp_dagster.leir.interpreter import InputError as NotInterpreted
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
@@ -34,9 +36,16 @@ class Subject:
     inputs: tuple[Any, ...]
 
     def translated(self, form: str) -> Translation | TranslationRefusal:
-        """Its translation in a form (``schemas.FORMS``)."""
+        """Its translation in a form (``schemas.FORMS``); what is put in depends on the program."""
         built = self.built
-        return translate(built.module, self.inputs, ranges=built.ranges, naive=form == "naive")
+        found = translate(built.module, self.inputs, ranges=built.ranges, naive=form == "naive")
+        if form not in INJECTORS or isinstance(found, TranslationRefusal):
+            return found
+        changed = INJECTORS[form](found.signed, int(structural_hash(found.signed), 16))
+        if changed is None:
+            message = "no tensor of the program is made and used in a way that allows it"
+            return TranslationRefusal("nothing-to-inject", form, message, "")
+        return replace(found, signed=changed, origins=())
 
 
 def subject(source: Row, *, small: bool = False) -> Subject:
@@ -81,9 +90,15 @@ def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
     figures = _figures(evidence)
     if objection := evidence.objection():
         return _refused(source, *objection, **figures)
-    screens = list(screen(found.signed))
+    screens = list(screen(_screened(own, found, form)))
     known = translation_row(source, leir_id=row["leir_id"], screens=screens, **figures)
     return {"translations": [known], "leir_programs": [row]}
+
+
+def _screened(own: Subject, found: Translation, form: str) -> SignedProgram:
+    """What the screens look at: without code that was put in to be found without effect."""
+    composed = own.translated("composed") if form in INJECTORS else found
+    return composed.signed if isinstance(composed, Translation) else found.signed
 
 
 def _objection(signed: SignedProgram) -> tuple[str, str] | None:

@@ -48,6 +48,25 @@ def test_what_speaks_for_a_translation_is_stored(tmp_path: Path) -> None:
     assert all(0 <= r["pytorch"] < 16 for r in row["roundings"])
 
 
+def test_injected_code_is_a_source_of_its_own_and_faithful(tmp_path: Path) -> None:
+    store, rows = stages(tmp_path, "softmax", "composed", "dead-code", "repeated-code")
+    assert rows["form"].to_list() == ["composed", "dead-code", "repeated-code"]
+    assert rows["refusal"].to_list() == [None] * 3
+    assert rows["screens"].to_list() == [[]] * 3
+    assert all(error <= 1e-15 for error in rows["fidelity"])
+    nests = store.read(LEIR_PROGRAMS, "softmax").join(rows, on="leir_id").sort("form")["nests"]
+    assert nests[1] == nests[0] + 2
+    assert nests[2] == nests[0] + 1
+
+
+def test_nothing_to_inject_is_a_refusal_in_words(tmp_path: Path) -> None:
+    _, rows = stages(tmp_path, "ReLU", "repeated-code")
+    (row,) = rows.to_dicts()
+    assert row["leir_id"] is None
+    assert row["refusal"] == "nothing-to-inject"
+    assert "no tensor" in row["message"]
+
+
 def test_a_form_that_is_the_other_is_no_second_source(tmp_path: Path) -> None:
     _, rows = stages(tmp_path / "both", "ReLU", "composed", "naive")
     assert rows["refusal"].to_list() == [None, "same-as-composed"]

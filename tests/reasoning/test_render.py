@@ -158,14 +158,16 @@ def test_the_choice_is_told_with_a_figure_of_the_other_one() -> None:
     assert isinstance(step, Step)
     step = compared(own, step)
     text = _text(step)
-    found = re.search(r"[Ww]ith factor = (\d+)[^.]* instead, ([a-z -]+) would be (\d+)", text)
+    found = re.search(r"[Ww]ith inner = `L`[^.]* instead, ([a-z -]+) would be (\d+)", text)
     assert found is not None, text
     other = next(
         s
         for s in own.survey(step.before).sites
-        if s.path == step.site.path and s.integer("factor") == int(found[1])
+        if s.path == site.path
+        and s.text("outer") == s.text("loop") == "tx"
+        and s.integer("factor") == 2
     )
-    assert int(found[3]) in figures(own.apply(step.before, other)).values()
+    assert int(found[2]) == figures(own.apply(program, other))["at_once"]
 
 
 def test_text_does_not_depend_on_the_hash_seed() -> None:
