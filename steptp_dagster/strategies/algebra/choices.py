@@ -84,7 +84,8 @@ def _shared(first: Expr, second: Expr, *, zero: bool) -> Iterator[tuple[str, Exp
     An expression is once itself; where ``zero``, a literal 0 is 0 times anything.
     """
     ways = [_operands(e) for e in (first, second)]
-    for op, factor, _ in dict.fromkeys((*ways[0], *ways[1], ("*", first, Int(1)))):
+    candidates = [(op, factor) for own in ways for op, factor, _ in own]
+    for op, factor in dict.fromkeys((*candidates, ("*", first), ("*", second))):
         if is_one(factor):
             continue
         left = [_rest(e, op, factor, zero=zero) for e in (first, second)]

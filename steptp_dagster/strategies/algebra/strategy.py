@@ -23,6 +23,7 @@ from steptp_dagster.strategies.algebra.conditions import (
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import At, is_literal, with_part
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy, Survey
+from steptp_dagster.strategies.definitions import located
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, pair, transition
@@ -61,11 +62,13 @@ class AlgebraicStrategy(Strategy):
         """Every way of every rule at every part of every equation, in text order."""
         sites: list[Site] = []
         refusals: dict[Refusal, None] = {}
-        broken = fault(program) is not None
+        broken: bool | None = None
         for found in self._ways(program):
             problem = found.problem(program)
-            if problem is None and broken:
-                problem = fault(found.result(program))
+            if problem is None:
+                # no rule reads, writes or moves anything, so a legal program stays legal
+                broken = fault(program) is not None if broken is None else broken
+                problem = fault(found.result(program)) if broken else None
             if problem is None:
                 sites.append(found.site(self.name))
             else:
@@ -102,25 +105,27 @@ class AlgebraicStrategy(Strategy):
 
     def _ways(self, program: SignedProgram) -> Iterator["Way"]:
         for one in equations(program.program):
-            if not self._worthwhile(one):
-                continue
-            typed = typed_equation(one.equation).value
-            for at, place in places(typed, one.equation):
-                for rule in self.rules:
-                    for match in rule.matches(place):
-                        way = Way(one, at, place, rule, match)
-                        if way.keeps_update(program):
-                            yield way
-
-    def _worthwhile(self, one: Located) -> bool:
-        """Whether an equation can have sites at all: quick, and never wrong about a no."""
-        return not isinstance(one.equation.value, Access)
+            yield from _ways_at(program, one, self.rules)
 
     def _way(self, program: SignedProgram, site: Site) -> "Way":
-        for way in self._ways(program):
-            if way.one.path == site.path and way.site(self.name) == site:
+        one = located(program.program, site.path)
+        rule = self._rules[site.text("rule")]
+        for way in _ways_at(program, one, (rule,)):
+            if way.site(self.name) == site:
                 return way
         raise ValueError(f"no site of this program: {site.describe()}")
+
+
+def _ways_at(program: SignedProgram, one: Located, rules: tuple[Rule, ...]) -> Iterator["Way"]:
+    if isinstance(one.equation.value, Access):
+        return
+    typed = typed_equation(one.equation).value
+    for at, place in places(typed, one.equation):
+        for rule in rules:
+            for match in rule.matches(place):
+                way = Way(one, at, place, rule, match)
+                if way.keeps_update(program):
+                    yield way
 
 
 @dataclass(frozen=True)
