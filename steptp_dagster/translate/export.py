@@ -1,11 +1,8 @@
 """Exporting a module: torch.export, then the decompositions that suit LEIR."""
 
-import re
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -13,6 +10,7 @@ from torch import nn
 from torch.export import ExportedProgram, exported_program
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from steptp_dagster.translate.tracing import quiet, watched
 from steptp_dagster.translate.unchecked import CHECKING, unchecked
 
 #: Composite operators that stay whole: their own nests are shorter, safer or closer to how people
@@ -83,17 +81,13 @@ DTYPES: Final[dict[torch.dtype, str]] = {
     torch.bool: "bool",
 }
 
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in [^\n]+\n\s*(?P<code>[^\n]*)')
-_TORCH = str(Path(torch.__file__).parent)
-_OURS = str(Path(__file__).parent)
-
 
 def export(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgram:
     """The exported program over core ATen and the operators of ``KEPT``.
 
     Raises what ``torch.export`` raises; its errors have no common type.
     """
-    with _quiet(), _shapes_of_recurrent():
+    with quiet(), _shapes_of_recurrent():
         exported = _exported(module, inputs)
         with _known_composites():
             result: ExportedProgram = exported.run_decompositions(dict(_decompositions()))
@@ -102,11 +96,12 @@ def export(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgr
 
 def _exported(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgram:
     try:
-        return torch.export.export(module, inputs)
+        with watched():
+            return torch.export.export(module, inputs)
     except GuardOnDataDependentSymNode as error:
         if CHECKING not in str(error):
             raise
-        with unchecked():
+        with unchecked(), watched():
             return torch.export.export(module, inputs)
 
 
@@ -199,25 +194,3 @@ def _shapes_of_recurrent() -> Iterator[None]:
             overload.py_kernels.clear()
             overload.py_kernels.update(kernels)
             overload._dispatch_cache.clear()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Exporting warns about internals of PyTorch that no caller can change."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-def location(stack_trace: str | None) -> str:
-    """The innermost line of the user's own code in a stack trace, as ``file:line: code``.
-
-    Frames inside PyTorch are passed over; where there are no others, the innermost counts.
-    """
-    frames = [f for f in _FRAME.finditer(stack_trace or "") if f["file"] != "<string>"]
-    frames = [f for f in frames if not f["file"].startswith(_OURS)]
-    if not frames:
-        return ""
-    own = [f for f in frames if not f["file"].startswith(_TORCH)] or frames
-    last = own[-1]
-    return f"{last['file']}:{last['line']}: {last['code'].strip()}"

@@ -17,7 +17,6 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx import Node
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._pytree import tree_leaves
 
 from steptp_dagster.leir.ast import Expr
@@ -26,10 +25,11 @@ from steptp_dagster.leir.validity import check
 from steptp_dagster.translate.builder import Builder, Scan
 from steptp_dagster.translate.constants import Constants
 from steptp_dagster.translate.coords import Coords
-from steptp_dagster.translate.export import DTYPES, export, location
-from steptp_dagster.translate.hints import without_translation
+from steptp_dagster.translate.export import DTYPES, export
+from steptp_dagster.translate.hints import obstacle_of, without_translation
 from steptp_dagster.translate.operators import OPERATORS, Call, Result, Unsupported
 from steptp_dagster.translate.scalars import NotANumber, literal
+from steptp_dagster.translate.tracing import location, meaning, raised_at
 from steptp_dagster.translate.values import Value, filled
 
 #: The modules of translating functions; each fills ``OPERATORS`` when it is imported.
@@ -157,7 +157,7 @@ def translate(
     try:
         exported = export(module, inputs)
     except Exception as error:  # noqa: BLE001 - torch.export raises user and own errors of any type
-        return TranslationRefusal("torch.export", "", _first_lines(error), _raised_at(error))
+        return TranslationRefusal("torch.export", "", meaning(error), raised_at(error))
     examples = _examples(exported, inputs)
     for bounded in (False, True):
         builder = Builder(scan=scan, bounded=bounded)
@@ -189,20 +189,6 @@ def _examples(
         if isinstance(leaf, torch.Tensor) and DTYPES.get(leaf.dtype, "")[:1] in ("i", "u")
         if leaf.numel()
     }
-
-
-def _first_lines(error: Exception, limit: int = 400) -> str:
-    text = f"{type(error).__name__}: {error}".strip().split("\n\n")[0][:limit]
-    if isinstance(error, GuardOnDataDependentSymNode):
-        return (
-            f"control flow that depends on data, of which LEIR has none; torch.where does ({text})"
-        )
-    return text
-
-
-def _raised_at(error: Exception) -> str:
-    """The user's line in the message of an export error, which holds the stack as text."""
-    return location(str(error))
 
 
 class _Walk:
@@ -246,8 +232,6 @@ class _Walk:
                 continue
             if node.op == "call_function":
                 self.values[node.name] = self.call(node)
-            elif node.op not in ("placeholder", "output"):
-                raise self.refusal(node, node.op, "", "only calls of operators have translations")
         self.outputs()
         if not self.builder.nests:
             raise _Refused(TranslationRefusal("output", "", "the program computes nothing", ""))
@@ -295,7 +279,7 @@ class _Walk:
             message = f"an input of type {type(argument).__name__}; tensors and constants do"
             raise _Refused(TranslationRefusal("input", str(target), message, ""))
         node = self.placeholders[argument.name]
-        shape, dtype = self.described(node.meta["val"], "input", argument.name)
+        shape, dtype = self.described(node.meta["val"], "input", target or argument.name)
         if kind not in (InputKind.USER_INPUT, InputKind.PARAMETER):
             if node.name in self.reached:
                 self.declare_constant(node.name, str(target), kind, dtype)
@@ -331,18 +315,10 @@ class _Walk:
 
     def described(self, fake: object, operator: str, argument: str) -> tuple[tuple[int, ...], str]:
         """Shape and LEIR dtype of a tensor as PyTorch describes it."""
-
-        def refuse(message: str) -> _Refused:
-            return _Refused(TranslationRefusal(operator, argument, message, ""))
-
-        if not isinstance(fake, torch.Tensor):
-            raise refuse(f"a result of type {type(fake).__name__}; tensors do")
-        if fake.dtype not in DTYPES:
-            raise refuse(f"dtype {fake.dtype}; LEIR has {' '.join(DTYPES.values())}")
-        if any(not isinstance(n, int) for n in fake.shape):
-            raise refuse("a dynamic shape; export with fixed shapes")
-        if any(n < 1 for n in fake.shape):
-            raise refuse(f"an empty tensor of shape {list(fake.shape)}")
+        obstacle = obstacle_of(fake)
+        if obstacle:
+            raise _Refused(TranslationRefusal(operator, argument, obstacle, ""))
+        assert isinstance(fake, torch.Tensor)
         return tuple(int(n) for n in fake.shape), DTYPES[fake.dtype]
 
     def call(self, node: Node) -> Result:
