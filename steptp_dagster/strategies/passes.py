@@ -31,11 +31,11 @@ NAMES: Final[dict[Operator, str]] = {
 class Pass:
     """A reduction over rows, in its own indices.
 
-    ``path`` is its equation, ``target`` what it reduces to and ``operand`` what by, ``reduction``
-    the loop over a row, ``again`` outer loops in which the target is used anew. ``guard`` is the
-    condition on which a row is there, ``inits`` the equations that start it explicitly. ``shown``
-    is what others read of it: the target, or the last step of a running value, whose ``target``
-    is written without that subscript (``prefix``).
+    ``path`` is its equation, ``op`` the operation, ``target`` what it reduces to and ``operand``
+    what by, ``reduction`` the loop over a row, ``again`` outer loops in which the target is used
+    anew. ``guard`` is the condition on which a row is there, ``inits`` the equations that start it
+    explicitly. ``shown`` is what others read of it: the target, or the last step of a running
+    value, whose ``target`` is written without that subscript (``prefix``).
     """
 
     path: Path
@@ -47,6 +47,7 @@ class Pass:
     inits: tuple[Path, ...] = ()
     again: tuple[LoopRef, ...] = ()
     prefix: bool = False
+    op: Operator = "max"
 
 
 class Passes:
@@ -76,7 +77,7 @@ class Passes:
         if operand is None or reduction.name not in indices_in(operand):
             raise Reject("scores-differ", f"the scores do not depend on loop {reduction.name}")
         guard = statement.equation.guard
-        return Pass(statement.path, target, operand, guard, reduction, target, again=again)
+        return Pass(statement.path, target, operand, guard, reduction, target, again=again, op=op)
 
     def whole(self, statement: Statement, op: Operator) -> Pass:
         """A plain pass by itself, with all that makes it one over whole rows in order."""
@@ -85,7 +86,7 @@ class Passes:
         if found.reduction.loop.extent == 1:
             raise Reject("row-of-one", f"loop {found.reduction.name} runs once")
         row_guard(statement, statement, found.reduction, {r.name: r.name for r in statement.chain})
-        inits = self.start(found, statement, op)
+        inits = self.start(found, statement)
         self.uses_are_late(statement, found.reduction, set())
         return replace(found, inits=inits)
 
@@ -119,12 +120,12 @@ class Passes:
         """Whether no other equation writes the tensor."""
         return len(self.accesses.writes[statement.equation.target.name]) == 1
 
-    def start(self, found: Pass, statement: Statement, op: Operator) -> tuple[Path, ...]:
+    def start(self, found: Pass, statement: Statement) -> tuple[Path, ...]:
         """The explicit start of an accumulator, if it has one; nothing else may write it.
 
         ``found`` is the pass by ``statement``.
         """
-        reduction, what = found.reduction, NAMES[op]
+        reduction, what = found.reduction, NAMES[found.op]
         target = statement.equation.target
         writers = [use.statement for use in self.accesses.writes[target.name]]
         others = [w for w in writers if w is not statement]
@@ -134,7 +135,7 @@ class Passes:
         if implicit or len(others) != 1 or others[0].order > statement.order:
             raise Reject("written-elsewhere", f"{target.name} has other writers than the {what}")
         init = others[0]
-        if not is_identity(op, init.equation.value):
+        if not is_identity(found.op, init.equation.value):
             raise Reject("start-not-identity", f"the {what} does not start from its identity")
         shared = common_loops(init.chain, statement.chain)
         if (

@@ -20,17 +20,15 @@ from steptp_dagster.strategies.softmax_rewrite import (
 from steptp_dagster.strategies.streaming import IDENTITY, history_equations, indexed
 
 
-def find_passes(
-    program: SignedProgram, ops: tuple[Operator, ...]
-) -> tuple[tuple[Operator, Pass] | Miss, ...]:
+def find_passes(program: SignedProgram, ops: tuple[Operator, ...]) -> tuple[Pass | Miss, ...]:
     """All passes over rows by one of the operations, in text order."""
     finder = Passes(program)
-    found: list[tuple[Operator, Pass] | Miss] = []
+    found: list[Pass | Miss] = []
     for statement in finder.accesses.statements:
         for op in ops:
             if finder.is_update(statement, op):
                 try:
-                    found.append((op, finder.whole(statement, op)))
+                    found.append(finder.whole(statement, op))
                 except Reject as miss:
                     found.append(Miss(statement.path, miss.reason, miss.message))
     return tuple(found)
@@ -47,7 +45,7 @@ def prefix_maximum(program: SignedProgram, found: Pass) -> SignedProgram:
     return _with_history(program, found, running, step)
 
 
-def prefix_reduction(program: SignedProgram, found: Pass, op: Operator) -> SignedProgram:
+def prefix_reduction(program: SignedProgram, found: Pass) -> SignedProgram:
     """The program with the value of every step in an array, and the last one copied out.
 
     The array has the type of the target, so that each step rounds as it did.
@@ -57,7 +55,7 @@ def prefix_reduction(program: SignedProgram, found: Pass, op: Operator) -> Signe
     here = Index(loop.index)
     earlier = Binary("-", here, Int(1))
     first = Compare((earlier, Int(loop.start)), ("<",))
-    old = Call("if_then_else", (first, IDENTITY[op], indexed(running, earlier)))
+    old = Call("if_then_else", (first, IDENTITY[found.op], indexed(running, earlier)))
 
     def step_before(node: Expr) -> Expr:
         return old if isinstance(node, Access) and node.name == target.name else node

@@ -182,10 +182,12 @@ class Finder(Passes):
             raise Reject("loops-differ", "maximum and sum reduce over different loops")
         guard = row_guard(first, second, reduction, renaming)
         total = in_other_indices(raw_total, renaming, second)
-        total_pass = Pass(second.path, raw_total, top.operand, guard, other, raw_total, again=again)
+        total_pass = Pass(
+            second.path, raw_total, top.operand, guard, other, raw_total, again=again, op="+"
+        )
         inits = (
-            *(() if top.prefix else self.start(top, first, "max")),
-            *self.start(total_pass, second, "+"),
+            *(() if top.prefix else self.start(top, first)),
+            *self.start(total_pass, second),
         )
         if raw_total.scope != "g" and first.path[0] != second.path[0]:
             raise Reject("sum-private-elsewhere", f"{raw_total.name} lives in another nest only")

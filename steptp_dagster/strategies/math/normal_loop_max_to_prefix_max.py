@@ -67,8 +67,7 @@ class NormalLoopMaxToPrefixMax(StreamingStrategy[Pass]):
 
     def candidates(self, program: SignedProgram) -> Iterable[Pass | Miss]:
         """Every maximum over rows."""
-        found = find_passes(program, ("max",))
-        return tuple(one if isinstance(one, Miss) else one[1] for one in found)
+        return find_passes(program, ("max",))
 
     def sites_of(self, found: Pass) -> tuple[Site, ...]:
         """One site, at the maximum."""

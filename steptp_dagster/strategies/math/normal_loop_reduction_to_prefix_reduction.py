@@ -36,7 +36,7 @@ from steptp_dagster.strategies.streaming_strategy import StreamingStrategy
 OPERATIONS: Final[tuple[Operator, ...]] = ("min", "+", "*")
 
 
-class NormalLoopReductionToPrefixReduction(StreamingStrategy[tuple[Operator, Pass]]):
+class NormalLoopReductionToPrefixReduction(StreamingStrategy[Pass]):
     """Turn a sum, product or minimum of a row into running ones and a copy of the last one.
 
     ``X=X+e`` over a serial loop ``c`` becomes ``N_{c}=N_{c-1}+e``, where the first step has what
@@ -86,31 +86,29 @@ class NormalLoopReductionToPrefixReduction(StreamingStrategy[tuple[Operator, Pas
         minimum = site.text("op") == "min"
         return tuple(name for name in names if minimum or name != "not-floating")
 
-    def candidates(self, program: SignedProgram) -> Iterable[tuple[Operator, Pass] | Miss]:
+    def candidates(self, program: SignedProgram) -> Iterable[Pass | Miss]:
         """Every sum, product and minimum over rows."""
         return find_passes(program, OPERATIONS)
 
-    def sites_of(self, found: tuple[Operator, Pass]) -> tuple[Site, ...]:
+    def sites_of(self, found: Pass) -> tuple[Site, ...]:
         """One site, at the reduction."""
-        return (Site.of(self.name, found[1].path, op=found[0]),)
+        return (Site.of(self.name, found.path, op=found.op),)
 
-    def objection(self, program: SignedProgram, found: tuple[Operator, Pass], site: Site) -> Fault:
+    def objection(self, program: SignedProgram, found: Pass, site: Site) -> Fault:
         """An array larger than what it is made from, or the checker's objection."""
-        steps, (_, source) = _steps(program, found[1]), _source(program, found[1])
+        steps, (_, source) = _steps(program, found), _source(program, found)
         if steps > source:
-            message = f"{steps} steps of {found[1].target.name} are more than {source} operands"
+            message = f"{steps} steps of {found.target.name} are more than {source} operands"
             return "history-too-large", message
         return fault(self.rewritten(program, found, site))
 
-    def rewritten(
-        self, program: SignedProgram, found: tuple[Operator, Pass], site: Site
-    ) -> SignedProgram:
+    def rewritten(self, program: SignedProgram, found: Pass, site: Site) -> SignedProgram:
         """Write the recurrence in the place of the reduction, and the copy behind its loop."""
-        return prefix_reduction(program, found[1], found[0])
+        return prefix_reduction(program, found)
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """Show that the reduction goes over whole rows in order, and who reads it."""
-        op, rows = self.found_at(before, site)
+        rows = self.found_at(before, site)
         path, x, loop = rows.path, rows.target.name, rows.reduction.name
         extent = extent_fact(before, path, loop)
         shown = (
@@ -128,7 +126,7 @@ class NormalLoopReductionToPrefixReduction(StreamingStrategy[tuple[Operator, Pas
         )
         names = newcomers(before, after)
         return Explanation(
-            state=(before_fact("update_op", path, value=op), extent),
+            state=(before_fact("update_op", path, value=rows.op), extent),
             preconditions=tuple(
                 one for one in shown if one.precondition in self.preconditions_at(site)
             ),
