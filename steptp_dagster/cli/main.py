@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, str]] = {
     "verify": "verification",
     "zoo": "verification",
     "check-strategy": "checking",
+    "reword": "rewording",
 }
 TRACEBACK_VARIABLE: Final = "STEPTP_TRACEBACK"
 

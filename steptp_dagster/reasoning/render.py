@@ -30,7 +30,8 @@ from steptp_dagster.strategies.soundness import RULES
 
 #: What a phrase starts with where it is about a loop, a statement or a tensor.
 _SUBJECT: Final = re.compile(r"((?:loop `\w+` at )?statement [\d.]+|`\w+`) ")
-_VALUES: Final = {
+#: What the text says of the values, by the numerics of the rule.
+EQUALITY_SENTENCES: Final = {
     "exact": "The values are equal bit for bit.",
     "reassociated": "The values are equal up to rounding.",
 }
@@ -68,7 +69,7 @@ def render_text(
             )
         ),
         _transition(explanation.transition, style),
-        f"{choose.pick(MEANINGS)} {meaning} {_VALUES[rule.numerics]}",
+        f"{choose.pick(MEANINGS)} {meaning} {EQUALITY_SENTENCES[rule.numerics]}",
         f"{choose.pick(EFFECTS)} {_effect(explanation.effect, style)}",
     )
     return "\n\n".join(paragraphs)
