@@ -15,6 +15,7 @@ from steptp_dagster.translate.coords import Coord
 from steptp_dagster.translate.operators import Call, Unsupported, operator
 from steptp_dagster.translate.ops_elementwise import Operand, elementwise, floating
 from steptp_dagster.translate.scalars import (
+    ONE,
     ZERO,
     Scalar,
     add,
@@ -86,7 +87,24 @@ def _float_quotient(op: Call, x: Operand, other: Operand, rounding_mode: str) ->
             "torch.floor(x / other), or a constant power of two, does"
         )
         raise Unsupported("other", message)
-    return elementwise(op, lambda a, b: call("floor", div(a, b)), x, other)
+    assert not isinstance(other, Value)
+    divisor, left = other, _operand(op, x)
+    rest = op.builder.compute(op.shape, op.accumulator, lambda *c: _rest(left(*c), abs(divisor)))
+
+    def floor(*c: Coord) -> Expr:
+        # the rest has the sign of x: towards 0 is up where it differs from that of the divisor
+        up = compare(rest(*c), "<" if divisor > 0 else ">", ZERO)
+        whole = div(sub(left(*c), rest(*c)), literal(divisor))
+        return choose(up, sub(whole, ONE), whole)
+
+    return op.builder.compute(op.shape, op.dtype, floor)
+
+
+def _rest(a: Expr, size: Scalar) -> Expr:
+    """The rest of a division by a power of two, rounded towards 0."""
+    rest = sub(a, mul(_truncated(div(a, literal(size))), literal(size)))
+    # so large a number is a multiple of the divisor, and its quotient might overflow
+    return choose(compare(call("abs", a), "<", literal(size * _HUGE)), rest, sub(a, a))
 
 
 def _operand(op: Call, x: Operand) -> Callable[..., Expr]:
@@ -142,12 +160,7 @@ def fmod(op: Call, x: Operand, other: Operand) -> Value:
     if op.dtype in _FLOATS:
         size = abs(_exact_divisor(other))
 
-        def exact(a: Expr) -> Expr:
-            rest = sub(a, mul(_truncated(div(a, literal(size))), literal(size)))
-            # so large a number is a multiple of the divisor, and its quotient might overflow
-            return choose(compare(call("abs", a), "<", literal(size * _HUGE)), rest, sub(a, a))
-
-        return elementwise(op, exact, x)
+        return elementwise(op, lambda a: _rest(a, size), x)
     size = abs(_whole_divisor(op, other))
 
     def rest(a: Expr) -> Expr:

@@ -106,8 +106,14 @@ def _at_classes(op: Call, logs: Value, target: Value, options: _Options) -> Valu
     """The scores at the classes, smoothed and weighted, and their mean by the weights."""
     dim = _class_dim(logs)
     classes = logs.shape[dim]
-    ignoring = _ignores(op, target, classes, options.ignore_index)
-    index = (clamped if ignoring else picker)(op, target, classes)
+    ignored = options.ignore_index
+    ignoring = _ignores(op, target, classes, ignored)
+    if ignoring and not 0 <= ignored < classes:
+        index = clamped(op, target, classes)
+        if ignored in (-1, classes):
+            op.builder.restrict_source(target, min(0, ignored), max(classes - 1, ignored))
+    else:
+        index = picker(op, target, classes)
     rows = index.shape
     weights = _weights(op, target, index, options, ignoring)
 

@@ -192,7 +192,7 @@ def same(_call: Call, x: Value, _memory_format: Any = None) -> Value:  # noqa: A
     return x
 
 
-@operator("aten._to_copy.default")
+@operator("aten._to_copy.default", "prims.convert_element_type.default")
 def to_copy(call: Call, x: Value, *_options: Any) -> Value:  # noqa: ANN401
     """A change of dtype: stored, unless arithmetic widens the same way when it reads."""
     if call.dtype == x.dtype:

@@ -1,6 +1,15 @@
 """The battery: every table under its family's name."""
 
-from tests.support.battery import edges, elementwise, layers, losses, modules, reductions, shapes
+from tests.support.battery import (
+    edges,
+    elementwise,
+    layers,
+    losses,
+    modules,
+    oddities,
+    reductions,
+    shapes,
+)
 from tests.support.battery.values import Case
 
 TABLES: dict[str, dict[str, Case]] = {
@@ -25,6 +34,7 @@ TABLES: dict[str, dict[str, Case]] = {
     "creation": shapes.CREATION,
     "modules": modules.MODULES,
     "composites": modules.COMPOSITES,
+    "oddities": oddities.ODDITIES,
     "edges": edges.EDGES,
     "long": edges.LONG,
 }
