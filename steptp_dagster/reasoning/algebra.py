@@ -54,12 +54,9 @@ _WIDEST: Final = 64.0
 
 @lru_cache(maxsize=1)
 def _laws() -> Mapping[str, str]:
-    return {
-        rule.name: rule.law
-        for found in strategies().values()
-        if isinstance(found, AlgebraicStrategy)
-        for rule in found.rules
-    }
+    found = [s for s in strategies().values() if isinstance(s, AlgebraicStrategy)]
+    laws = {rule.name: rule.law for one in found for rule in one.rules}
+    return {**laws, **{one.loop_law[0]: one.loop_law[1] for one in found if one.loop_law}}
 
 
 def law(_: SignedProgram, __: SignedProgram, rule: Value) -> str:

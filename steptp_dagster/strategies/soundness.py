@@ -247,6 +247,12 @@ _RULES: Final = (
         " factors; both sides are the same number up to rounding",
     ),
     Rule(
+        "factor-of-a-sum",
+        "reassociated",
+        "a factor that is the same in all terms of a sum may be applied to each of them or once to"
+        " the sum; in floating point the products round differently",
+    ),
+    Rule(
         "binomial-law",
         "reassociated",
         "multiplying the two sums out gives exactly these squares and products, so both sides are"

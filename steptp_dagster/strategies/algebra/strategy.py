@@ -1,6 +1,6 @@
 """A strategy made of rules: it finds their sites, applies one of them, and explains it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Final
@@ -10,7 +10,8 @@ from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.leir.updates import classify, pure_form
-from steptp_dagster.leir.walk import Located, equations, iter_expr, replace_at
+from steptp_dagster.leir.walk import Located, Path, equations, iter_expr, replace_at
+from steptp_dagster.strategies.algebra import loop_sums
 from steptp_dagster.strategies.algebra.conditions import (
     Proof,
     Question,
@@ -20,6 +21,7 @@ from steptp_dagster.strategies.algebra.conditions import (
     proof_of,
     types_of_operands,
 )
+from steptp_dagster.strategies.algebra.loop_sums import LoopWay
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import At, is_literal, with_part
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy, Survey
@@ -48,6 +50,8 @@ class AlgebraicStrategy(Strategy):
     level = "math"
     version = "1"
     rules: ClassVar[tuple[Rule, ...]]
+    #: A law over loops, as name, text and what finds its applications (``loop_sums``).
+    loop_law: ClassVar[tuple[str, str, Callable[[SignedProgram], Iterator[LoopWay]]] | None] = None
 
     @cached_property
     def _rules(self) -> dict[str, Rule]:
@@ -56,7 +60,12 @@ class AlgebraicStrategy(Strategy):
     def preconditions_at(self, site: Site) -> tuple[str, ...]:
         """Those of the rule that is applied."""
         super().preconditions_at(site)
+        if self._over_loops(site):
+            return loop_sums.NEEDS
         return required(self._rules[site.text("rule")])
+
+    def _over_loops(self, site: Site) -> bool:
+        return self.loop_law is not None and site.text("rule") == self.loop_law[0]
 
     def survey(self, program: SignedProgram) -> Survey:
         """Every way of every rule at every part of every equation, in text order."""
@@ -73,14 +82,43 @@ class AlgebraicStrategy(Strategy):
                 sites.append(found.site(self.name))
             else:
                 refusals[Refusal(self.name, found.one.path, *problem)] = None
-        return Survey(tuple(sites), tuple(refusals))
+        for way in self._loop_ways(program):
+            problem = way.problem or fault(way.result)
+            if problem is None:
+                sites.append(self._loop_site(way))
+            else:
+                refusals[Refusal(self.name, way.path, *problem)] = None
+        return Survey(
+            tuple(sorted(sites, key=lambda site: site.path)),
+            tuple(sorted(refusals, key=lambda refusal: refusal.path)),
+        )
+
+    def _loop_ways(self, program: SignedProgram) -> Iterator[LoopWay]:
+        if self.loop_law is not None:
+            yield from self.loop_law[2](program)
+
+    def _loop_site(self, way: LoopWay) -> Site:
+        law = self.loop_law
+        if law is None:
+            raise ValueError(f"{self.name} has no law over loops")
+        return Site.of(self.name, way.path, rule=law[0], choice=way.choice)
+
+    def _loop_way(self, program: SignedProgram, site: Site) -> LoopWay:
+        for way in self._loop_ways(program):
+            if self._loop_site(way) == site:
+                return way
+        raise ValueError(f"no site of this program: {site.describe()}")
 
     def apply(self, program: SignedProgram, site: Site) -> SignedProgram:
         """Put the result of the rule in the place of the part."""
+        if self._over_loops(site):
+            return self._loop_way(program, site).result
         return self._way(program, site).result(program)
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """The law, what its letters stand for here, and what proves that it may be used."""
+        if self._over_loops(site):
+            return self._explain_loop(before, after, site)
         way = self._way(before, site)
         path, rule = site.path, way.rule
         part = before_fact("part_text", path, way.at, value=expr_text(way.place.expr))
@@ -103,6 +141,23 @@ class AlgebraicStrategy(Strategy):
             effect=effects(before, after),
         )
 
+    def _explain_loop(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
+        way = self._loop_way(before, site)
+        path = site.path
+        law = pair("law", site.text("rule"), value=self.loop_law[1] if self.loop_law else "")
+        return Explanation(
+            state=(
+                before_fact("value_text", path, value=expr_text(_value_at(before, path))),
+                before_fact("reduction_loops", path, value=classify(before)[path].reduction_loops),
+            ),
+            preconditions=tuple(Evidence(n, way.evidence(n)) for n in loop_sums.NEEDS),
+            decision=(law,),
+            transition=transition(before, after),
+            soundness_rule="factor-of-a-sum",
+            soundness=(after_fact("value_text", path, value=expr_text(_value_at(after, path))),),
+            effect=effects(before, after),
+        )
+
     def _ways(self, program: SignedProgram) -> Iterator["Way"]:
         for one in equations(program.program):
             yield from _ways_at(program, one, self.rules)
@@ -114,6 +169,10 @@ class AlgebraicStrategy(Strategy):
             if way.site(self.name) == site:
                 return way
         raise ValueError(f"no site of this program: {site.describe()}")
+
+
+def _value_at(program: SignedProgram, path: Path) -> Expr:
+    return located(program.program, path).equation.value
 
 
 def _ways_at(program: SignedProgram, one: Located, rules: tuple[Rule, ...]) -> Iterator["Way"]:

@@ -1,6 +1,7 @@
 """expand_factorization: a product with a sum becomes a sum of products."""
 
 from steptp_dagster.strategies.algebra.choices import INTO_BRANCHES, INTO_EXTREMUM
+from steptp_dagster.strategies.algebra.loop_sums import INTO_SUM, into_sums
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 from steptp_dagster.strategies.algebra.sums import DISTRIBUTE, EXPAND_SQUARE
 
@@ -12,6 +13,7 @@ class ExpandFactorization(AlgebraicStrategy):
     cancel, as in ``(x-mean)**2``, their products lose the digits that the sum of them had kept;
     so they must have one sign, or come from data that has nothing to do with each other. A factor
     goes into both branches of a choice, bit for bit, and a positive one into ``max`` and ``min``.
+    And what scales a sum in the next nest goes into its terms.
 
         === example
         --- before
@@ -36,3 +38,4 @@ class ExpandFactorization(AlgebraicStrategy):
         "result-decides",
     )
     rules = (DISTRIBUTE, EXPAND_SQUARE, INTO_BRANCHES, INTO_EXTREMUM)
+    loop_law = (*INTO_SUM, into_sums)

@@ -1,6 +1,7 @@
 """factorization: a sum of products with a common factor becomes a product."""
 
 from steptp_dagster.strategies.algebra.choices import OUT_OF_BRANCHES, OUT_OF_EXTREMUM
+from steptp_dagster.strategies.algebra.loop_sums import OUT_OF_SUM, out_of_sums
 from steptp_dagster.strategies.algebra.products import (
     COMMON_FACTOR,
     DIFFERENCE_OF_SQUARES,
@@ -17,7 +18,8 @@ class Factorization(AlgebraicStrategy):
     their order and association. Three terms that make up a square become the square, and a
     difference of two squares becomes a product. Digits cancel no more than before: factors are
     added before they are multiplied, not after. A factor of both branches of a choice goes in
-    front of it, bit for bit; so does a positive one of the larger or smaller of two values.
+    front of it, bit for bit; so does a positive one of the larger or smaller of two values. And a
+    factor that a loop does not change leaves the sum over that loop, for a nest behind it.
 
         === example
         --- before
@@ -49,3 +51,4 @@ class Factorization(AlgebraicStrategy):
         OUT_OF_BRANCHES,
         OUT_OF_EXTREMUM,
     )
+    loop_law = (*OUT_OF_SUM, out_of_sums)
