@@ -134,6 +134,10 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "headers-differ": Condition(
         "the loop headers agree", "the statements would run in loops of another shape"
     ),
+    "history-too-large": Condition(
+        "every step takes no more room than the operands",
+        "an array of steps would cost more memory than the pass reads",
+    ),
     "index-name-taken": Condition("the new index is a fresh name", "two loops would share a name"),
     "index-not-bare": Condition(
         "the joined index stands bare in its subscripts", "the halves could not be told apart"
