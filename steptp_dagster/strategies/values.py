@@ -37,7 +37,7 @@ from steptp_dagster.leir.ast import (
     Unary,
 )
 from steptp_dagster.leir.dtypes import DTYPES, DType
-from steptp_dagster.leir.regions import covers, region
+from steptp_dagster.leir.regions import Region, covers, region
 from steptp_dagster.leir.signature import SignedProgram, Variable
 from steptp_dagster.leir.typing import Typed, typed_expr
 from steptp_dagster.leir.updates import Update
@@ -102,6 +102,8 @@ class ValueFacts:
         self._tensors: dict[str, ValueFact] = {
             v.name: _source(v, masked=self._masked) for v in signed.signature.sources
         }
+        self._answers: dict[tuple[Path, Expr], ValueFact] = {}
+        self._touched: dict[tuple[Path, frozenset[str]], Region | None] = {}
         self._generic = self._accumulators_of_several_kinds()
         self._solve()
 
@@ -112,12 +114,15 @@ class ValueFacts:
 
         Raises KeyError where no equation stands at ``at``.
         """
+        known = self._answers.get((at, expr))
+        if known is not None:
+            return known
         statement = self._accesses.statement_at[at]
         found: ValueFact | None = None
         for context in self._contexts(expr, statement):
             fact = self._fact(typed_expr(expr, context), statement, {}) or UNKNOWN
             found = fact if found is None else joined(found, fact)
-        return found or UNKNOWN
+        return self._answers.setdefault((at, expr), found or UNKNOWN)
 
     def _contexts(self, expr: Expr, statement: Statement) -> tuple[str, ...]:
         """Target types that may decide in which type a part of an equation is computed.
@@ -415,7 +420,10 @@ class ValueFacts:
                 return False
         if update.opaque or update.on_data or len(update.forms) != len(reader.forms):
             return False
-        touched = region(update, frozenset(names))
+        key = made.path, frozenset(names)
+        if key not in self._touched:
+            self._touched[key] = region(update, key[1])
+        touched = self._touched[key]
         return touched is not None and covers(touched, reader)
 
 
