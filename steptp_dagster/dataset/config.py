@@ -25,8 +25,8 @@ _ENDLESS: Final = 2**31
 
 Dtype = Literal["f16", "bf16", "f32", "f64"]
 #: How a program is translated: views composed into subscripts, or each a nest of its own; or
-#: composed, with code put in that is dead or computed twice (``injectors``).
-Form = Literal["composed", "naive", "dead-code", "repeated-code"]
+#: composed, with intermediates inlined or code put in that is dead or repeated (``injectors``).
+Form = Literal["composed", "naive", "inlined", "dead-code", "repeated-code"]
 #: What steps can be verified on; ``verify.record.TARGETS``, which a test compares.
 Target = Literal["llvm"]
 

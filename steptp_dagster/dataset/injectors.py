@@ -1,17 +1,20 @@
-"""Honest inputs for eliminations: programs that really have dead or repeated code.
+"""Sources in other forms: honest inputs for strategies that find little in plain translations.
 
-Translations have neither: operators without effect get no nest, and PyTorch merges equal calls.
-Code that people write has both: a statistic that was printed once, a value computed where it is
-needed instead of handed over. An injector puts such code into a translated program. The outputs
-do not change, the result is compared with PyTorch like any translation, and the ``form`` of its
-source row says where it comes from; steps start from it as from any other source. (Fission needs
-no injector: what ``operator_fusion`` leaves behind is its honest input.)
+Rules of algebra need formulas in one piece (``inlined``); eliminations need programs that really
+have dead or repeated code. Translations have neither: operators without effect get no nest, and
+PyTorch merges equal calls. Code that people write has both: a statistic that was printed once, a
+value computed where it is needed instead of handed over. An injector puts such code into a
+translated program. The outputs do not change, the result is compared with PyTorch like any
+translation, and the ``form`` of its source row says where it comes from; steps start from it as
+from any other source. (Fission needs no injector: what ``operator_fusion`` leaves behind is its
+honest input.)
 """
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from steptp_dagster.dataset.inlined import inlined
 from steptp_dagster.leir.ast import Access, Binary, Equation, Expr, Index, Int, Loop, Nest, Program
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.shapes import infer_shapes
@@ -64,6 +67,7 @@ def with_repeated_code(program: SignedProgram, seed: int) -> SignedProgram | Non
 
 #: Form of a source -> what makes it from the composed translation.
 INJECTORS: Final[Mapping[str, Callable[[SignedProgram, int], SignedProgram | None]]] = {
+    "inlined": inlined,
     "dead-code": with_dead_code,
     "repeated-code": with_repeated_code,
 }

@@ -56,7 +56,7 @@ def _table(name: str, description: str, columns: Mapping[str, pa.Column]) -> pa.
 
 LEVELS = ("graph", "operator", "memory", "math")
 DTYPE_NAMES = ("f16", "bf16", "f32", "f64")
-FORMS = ("composed", "naive", "dead-code", "repeated-code")
+FORMS = ("composed", "naive", "inlined", "dead-code", "repeated-code")
 EQUALITIES = ("exact", "reassociated", "rejected")
 SPLITS = ("train", "validation", "test")
 _UNIT = "key of the unit of work that made the row; joins lineage and timings"

@@ -55,7 +55,10 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
         (GOOD + "verification: {target: gpu}", "verification.target: expected one of 'llvm'"),
         (GOOD.replace("seed: 1", f"seed: {2**31}"), "seed must be at least 0 and below"),
         (GOOD + "forms: [naive, naive]", "forms named twice: naive"),
-        (GOOD + "forms: [terse]", "forms[0]: expected one of 'composed', 'naive', 'dead-code', 'repeated-code'"),
+        (
+            GOOD + "forms: [terse]",
+            "forms[0]: expected one of 'composed', 'naive', 'inlined', 'dead-code', 'repeated-",
+        ),
         (GOOD.replace("softmax}", "softmax, forms: []}"), "programs[0]: forms must not be empty"),
         (GOOD + "strategies: [a, a]", "strategies named twice: a"),
         (GOOD + "strategies: []", "strategies must not be empty"),
