@@ -1,137 +1,267 @@
-"""Operators without effect: results that are element for element what they were computed from."""
+"""Operators without effect: the program would compute the same if they were left out.
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+Three kinds are found, all by running the program in float64 on many kinds of data:
+
+* a result that repeats one of those it is computed from: ``relu`` of a softmax, ``-(-x)``;
+* an element-wise operator whose operand could take its place: a bias in front of a norm;
+* a result that is one number throughout although it is computed from data: the mean of a softmax.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from steptp_dagster.leir.ast import Access, Equation, Nest, Program
+from steptp_dagster.leir.ast import Access, Equation, Nest, Program, Statement
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
-from steptp_dagster.leir.validity import check
 from steptp_dagster.leir.walk import accesses_in, equations, expressions
 from steptp_dagster.lowering import compile_programs
-from steptp_dagster.verify.compare import Array, same_values
+from steptp_dagster.lowering.storage import NUMPY
+from steptp_dagster.verify.compare import Array, difference, is_float, same_values
+from steptp_dagster.verify.original import Case
 
-#: What the operands of an operator may be anywhere: infinities too, which safe forms guard against.
-#: Their number is prime, so that every pace through them meets all.
+#: Below this normalised difference two results count as the same.
+SAME: Final = 1e-9
+#: What inputs may be anywhere: infinities too, which safe forms guard against. Their number is
+#: prime, so that every pace through them meets all.
 _VALUES: Final = (-np.inf, -300.0, -30.0, -3.0, -1.0, -0.5, -1e-3, 0.0, 1e-3, 0.5, 1.0, 3.0, np.inf)
 
 
-def idle(original: SignedProgram, data: Iterable[Mapping[str, Array]]) -> Iterator[str]:
-    """``no-effect:T=S`` where the tensor T repeats S on all ``data``, though it is no plain copy.
+def idle(original: SignedProgram, cases: Sequence[Case]) -> Iterator[str]:
+    """``no-effect:T=S`` where S could stand in the place of T, ``constant:T`` where T is a number.
 
-    T has one equation, which reads S at the same coordinates, as element-wise operators do and
-    reductions over one element. Operators that have an effect on other data, such as a ReLU of
-    results that happen to be positive, are not meant: whatever S is computed from is free, and T
-    must still repeat S. Compared exactly, in float64. ``data`` are inputs by name.
+    ``cases`` are those of ``original`` (``original.evaluate``); their domain counts. Operators
+    that only act on rare data have an effect: limits that ordinary data does not reach, guards
+    against division by zero, maxima that are subtracted lest something overflow.
     """
-    pairs = list(_pairs(original))
-    if not pairs:
-        return
-    observed = _observed(original, {name for pair in pairs for name in pair})
-    runs = _runs(observed, [dict(arrays) for arrays in data])
-    for target, source in pairs:
-        if _repeats(runs, target, source) and _always(original, target, source):
+    graph = _Graph(original)
+    runs = _Runs(original, graph, cases)
+    repeated = set()
+    for target, source in graph.repetitions():
+        if runs.repeats(target, source):
+            repeated.add(target)
+            yield f"no-effect:{target}={source}"
+    for name in graph.computed:
+        if name not in repeated and runs.is_constant(name):
+            repeated.add(name)
+            yield f"constant:{name}"
+    pairs = [pair for pair in graph.pairs() if pair[0] not in repeated and not runs.is_alike(*pair)]
+    if runs.plain and pairs:
+        yield from _replaceable(original, pairs, cases)
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """Which float tensors of a program are computed from which."""
+
+    original: SignedProgram
+
+    @cached_property
+    def equations(self) -> list[Equation]:
+        return [located.equation for located in equations(self.original.program)]
+
+    @cached_property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        return infer_shapes(self.original)
+
+    @cached_property
+    def dtypes(self) -> Mapping[str, str]:
+        return {
+            access.name: access.dtype
+            for equation in self.equations
+            for expr in (equation.target, *expressions(equation))
+            for access in accesses_in(expr)
+        }
+
+    @cached_property
+    def observable(self) -> frozenset[str]:
+        """Float tensors in global memory."""
+        return frozenset(
+            access.name
+            for equation in self.equations
+            for expr in (equation.target, *expressions(equation))
+            for access in accesses_in(expr)
+            if access.scope == "g" and is_float(access.dtype)
+        )
+
+    @cached_property
+    def ancestors(self) -> Mapping[str, frozenset[str]]:
+        """What each written tensor is computed from, directly or not, without itself."""
+        found: dict[str, set[str]] = {}
+        for equation in self.equations:
+            mine = found.setdefault(equation.target.name, set())
+            for expr in expressions(equation):
+                for access in accesses_in(expr):
+                    mine |= {access.name} | found.get(access.name, set())
+        return {name: frozenset(names - {name}) for name, names in found.items()}
+
+    @cached_property
+    def computed(self) -> tuple[str, ...]:
+        """Intermediates that depend on inputs or parameters, in the order of their writes."""
+        given = {v.name for v in self.original.signature.sources if v.role != "const"}
+        known = self.original.signature.by_name
+        return tuple(
+            name
+            for name, above in self.ancestors.items()
+            if name in self.observable and name not in known and above & given
+        )
+
+    @cached_property
+    def copies(self) -> frozenset[str]:
+        """Tensors that only move elements of others, or are put together by several equations."""
+        plain = {e.target.name for e in self.equations if isinstance(e.value, Access)}
+        names = [e.target.name for e in self.equations]
+        return frozenset(plain | {name for name in names if names.count(name) > 1})
+
+    def repetitions(self) -> Iterator[tuple[str, str]]:
+        """Results and those above them of the same shape, nearest first."""
+        order = {name: number for number, name in enumerate(self.ancestors)}
+        for target, above in self.ancestors.items():
+            if target in self.copies or target not in self.observable:
+                continue
+            for source in sorted(above & self.observable, key=lambda n: (-order.get(n, -1), n)):
+                if self.shapes[source] == self.shapes[target]:
+                    yield target, source
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Results and operands that the one equation of the result reads at its own place."""
+        for equation in self.equations:
+            target = equation.target
+            read = list(dict.fromkeys(accesses_in(equation.value)))
+            own = target.name in {a.name for a in read}
+            if own or target.name in self.copies or target.name not in self.observable:
+                continue
+            for source in read:
+                same_place = source.subscripts == target.subscripts
+                same_shape = self.shapes[source.name] == self.shapes[target.name]
+                if same_place and same_shape and source.name in self.observable:
+                    yield target.name, source.name
+
+
+class _Runs:
+    """The values of all observable tensors on ordinary, adversarial and arbitrary data."""
+
+    def __init__(self, original: SignedProgram, graph: _Graph, cases: Sequence[Case]) -> None:
+        known = original.signature.by_name
+        inner = tuple(
+            Variable("output", name, graph.dtypes[name], graph.shapes[name])
+            for name in sorted(graph.observable - set(known))
+        )
+        observed = SignedProgram(
+            original.program, Signature((*original.signature.variables, *inner))
+        )
+        kernel = compile_programs([observed], "float64")[0]
+
+        def run(data: Mapping[str, Array]) -> dict[str, Array]:
+            return {**data, **kernel.run(data)}
+
+        judged = [case for case in cases if not case.noise]
+        self.plain = [run(c.inputs) for c in judged if not c.family.adversarial]
+        self.other = [run(c.inputs) for c in judged if c.family.adversarial]
+        self.other += [run(data) for data in _everything(original)]
+
+    def is_alike(self, target: str, source: str) -> bool:
+        """Whether the one repeats the other on ordinary data."""
+        return all(_same(run[target], run[source]) for run in self.plain)
+
+    def repeats(self, target: str, source: str) -> bool:
+        """Whether the one repeats the other on all data, wherever it does not overflow."""
+        if not self.plain or not self.is_alike(target, source):
+            return False
+        return all(_same(_finite(run[target]), run[source]) for run in self.other)
+
+    def is_constant(self, name: str) -> bool:
+        """Whether all elements are one number, the same on all ordinary data."""
+        values = [run[name] for run in self.plain]
+        if not values or any(not np.isfinite(v).all() for v in values):
+            return False
+        first = values[0].flat[0]
+        return all(_same(v, np.full_like(v, first)) for v in values)
+
+
+def _replaceable(
+    original: SignedProgram, pairs: list[tuple[str, str]], cases: Sequence[Case]
+) -> Iterator[str]:
+    """Pairs whose source could take the place of the target without any output changing."""
+    changed = [_without(original, target, source) for target, source in pairs]
+    kernels = compile_programs(changed, "float64")
+    judged = [case for case in cases if not case.noise]
+    for (target, source), kernel in zip(pairs, kernels, strict=True):
+        if all(_unchanged(case, kernel.run(case.inputs)) for case in judged):
             yield f"no-effect:{target}={source}"
 
 
-def _runs(signed: SignedProgram, data: list[dict[str, Array]]) -> list[dict[str, Array]]:
-    """Inputs and outputs by name, or nothing for a program that is not valid."""
-    if check(signed):
-        return []
-    kernel = compile_programs([signed], "float64")[0]
-    return [{**arrays, **kernel.run(arrays)} for arrays in data]
+def _unchanged(case: Case, results: Mapping[str, Array]) -> bool:
+    """Whether the original's results are kept: all values, of adversarial data what is finite."""
+    for name, reference in case.reference.items():
+        if reference.dtype.kind != "f":
+            if not same_values(reference, results[name]):
+                return False
+        elif case.family.adversarial:
+            finite = np.isfinite(reference)
+            if not np.isfinite(results[name][finite]).all():
+                return False
+        elif not _same(reference, results[name]):
+            return False
+    return True
 
 
-def _repeats(runs: list[dict[str, Array]], target: str, source: str) -> bool:
-    return bool(runs) and all(same_values(run[target], run[source]) for run in runs)
+def _without(original: SignedProgram, target: str, source: str) -> SignedProgram:
+    """The program in which ``target`` is a copy of ``source``."""
 
+    def changed(statement: Statement) -> Statement:
+        if isinstance(statement, Nest):
+            return replace(statement, body=tuple(map(changed, statement.body)))
+        if statement.target.name != target:
+            return statement
+        operand = next(a for a in accesses_in(statement.value) if a.name == source)
+        return replace(statement, value=operand)
 
-def _pairs(original: SignedProgram) -> Iterator[tuple[str, str]]:
-    shapes = infer_shapes(original)
-    found = [located.equation for located in equations(original.program)]
-    writes = Counter(equation.target.name for equation in found)
-    for equation in found:
-        target, value = equation.target, equation.value
-        read = list(dict.fromkeys(accesses_in(value)))
-        alone = writes[target.name] == 1 and target.name not in {a.name for a in read}
-        if not alone or isinstance(value, Access) or not _observable(target):
-            continue
-        for source in read:
-            same_place = source.subscripts == target.subscripts
-            if same_place and _observable(source) and shapes[source.name] == shapes[target.name]:
-                yield target.name, source.name
-
-
-def _observable(access: Access) -> bool:
-    return access.scope == "g" and DTYPES[access.dtype].is_float
-
-
-def _observed(original: SignedProgram, names: set[str]) -> SignedProgram:
-    """The program with its intermediates of these names as further outputs."""
-    dtypes = _dtypes(original.program)
-    shapes = infer_shapes(original)
-    known = original.signature.by_name
-    more = tuple(
-        Variable("output", name, dtypes[name], shapes[name]) for name in sorted(names - set(known))
+    nests = tuple(changed(nest) for nest in original.program.nests)
+    return SignedProgram(
+        Program(tuple(n for n in nests if isinstance(n, Nest))), original.signature
     )
-    return SignedProgram(original.program, Signature((*original.signature.variables, *more)))
 
 
-def _dtypes(program: Program) -> dict[str, str]:
-    return {
-        access.name: access.dtype
-        for located in equations(program)
-        for expr in (located.equation.target, *expressions(located.equation))
-        for access in accesses_in(expr)
-    }
+def _same(values: Array, others: Array) -> bool:
+    """Whether the others are the same wherever the values are not NaN."""
+    return difference(values.astype(np.float64), others.astype(np.float64)) <= SAME
 
 
-def _always(original: SignedProgram, target: str, source: str) -> bool:
-    """Whether T repeats S when everything that S's own operator reads is free."""
-    writers = {e.target.name: nest for nest in original.program.nests if (e := _only(nest))}
-    if target not in writers:
-        return False
-    nests = [writers[target]]
-    above = writers.get(source)
-    producer = above and _only(above)
-    if above and producer and source not in {a.name for a in accesses_in(producer.value)}:
-        nests.insert(0, above)
-    part = Program(tuple(nests))
-    written = {e.target.name for nest in nests if (e := _only(nest))}
-    dtypes, shapes = _dtypes(part), infer_shapes(original)
-    if any(not DTYPES[dtype].is_float for dtype in dtypes.values()):
-        return False
-    variables = [
-        Variable("output" if name in written else "input", name, dtype, shapes[name])
-        for name, dtype in sorted(dtypes.items())
-    ]
-    free = [v for v in variables if v.role == "input"]
-    data = _everything({v.name: v.shape for v in free})
-    with np.errstate(all="ignore"):
-        return _repeats(
-            _runs(SignedProgram(part, Signature(tuple(variables))), data), target, source
-        )
+def _finite(values: Array) -> Array:
+    """The values with NaN in the place of infinities."""
+    return np.where(np.isfinite(values), values, np.nan)
 
 
-def _everything(shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, Array]]:
-    """Data sets over which every element of every tensor takes every one of ``_VALUES``."""
+def _everything(original: SignedProgram) -> list[dict[str, Array]]:
+    """Zeros, and data over which every element of every tensor takes every one of ``_VALUES``.
+
+    Values are moved into the declared ranges; integers are drawn from theirs.
+    """
     rng = np.random.default_rng(0)
     count = len(_VALUES)
-    starts = {name: rng.integers(count, size=shape) for name, shape in shapes.items()}
-    # tensors step through the values at different paces, so that their elements meet in many ways
-    paces = {name: 1 + i % (count - 1) for i, name in enumerate(shapes)}
     values = np.array(_VALUES)
-    return [
-        {name: values[(start + draw * paces[name]) % count] for name, start in starts.items()}
-        for draw in range(count)
-    ]
-
-
-def _only(nest: Nest) -> Equation | None:
-    """The equation of a nest that has just one."""
-    statement = nest.body[0]
-    return statement if len(nest.body) == 1 and isinstance(statement, Equation) else None
+    variables = [v for v in original.signature.sources if v.role != "const"]
+    sets: list[dict[str, Array]] = [{} for _ in range(count + 1)]
+    for number, variable in enumerate(variables):
+        starts = rng.integers(count, size=variable.shape)
+        # tensors step through the values at different paces, so that they meet in many ways
+        pace = 1 + number % (count - 1)
+        for draw, data in enumerate(sets):
+            if not DTYPES[variable.dtype].is_float:
+                low, high = (0, 1) if variable.low is None else (variable.low, variable.high or 1)
+                drawn = rng.integers(int(low), int(high), variable.shape, endpoint=True)
+                data[variable.name] = drawn.astype(NUMPY[variable.dtype])
+                continue
+            chosen = values[(starts + draw * pace) % count] if draw < count else np.zeros(())
+            inside = np.clip(
+                np.broadcast_to(chosen, variable.shape),
+                -np.inf if variable.low is None else variable.low,
+                np.inf if variable.high is None else variable.high,
+            )
+            data[variable.name] = inside.astype(np.float64)
+    return sets

@@ -1,7 +1,6 @@
 """Originals that would make meaningless steps: found before any step is made from them."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
@@ -19,12 +18,9 @@ from steptp_dagster.verify.compare import (
     same_values,
 )
 from steptp_dagster.verify.families import FAMILIES, inputs
-from steptp_dagster.verify.idle import idle
+from steptp_dagster.verify.idle import SAME, idle
 from steptp_dagster.verify.original import USELESS, Case, Original, evaluate
 from steptp_dagster.verify.verdict import FEWEST_FAMILIES
-
-#: Below this normalised difference two results count as the same.
-_SAME: Final = 1e-9
 
 
 def screen(original: SignedProgram, *, seed: int = 0) -> tuple[str, ...]:
@@ -33,7 +29,8 @@ def screen(original: SignedProgram, *, seed: int = 0) -> tuple[str, ...]:
     ``invalid``, ``too-large``, ``first-touch-undecidable``, ``too-few-families``;
     ``unused:K`` (a tensor no output depends on), ``constant-output:D``, ``output-is:D=A`` (the
     output repeats an input), ``insensitive-to:A`` (no output depends on input or parameter A),
-    ``no-effect:D=C`` (an operator whose result D is its operand C, ``idle``),
+    ``no-effect:D=C`` (an operator whose result D could as well be C), ``constant:C`` (a result
+    that is the same number for all data; both ``idle``),
     ``inaccurate:D`` (working precision keeps no digit, as in long sums of halves).
     """
     if check(original):
@@ -47,7 +44,7 @@ def screen(original: SignedProgram, *, seed: int = 0) -> tuple[str, ...]:
             *_constant(evaluated),
             *_repeated(evaluated),
             *_insensitive(original, evaluated, seed),
-            *idle(original, (case.inputs for case in _plain(evaluated))),
+            *idle(original, evaluated.cases),
             *_inaccurate(evaluated),
         ]
     except (KernelFault, Unlowerable) as fault:
@@ -107,7 +104,7 @@ def _repeated(evaluated: Original) -> Iterator[str]:
 
 
 def _insensitive(original: SignedProgram, evaluated: Original, seed: int) -> Iterator[str]:
-    """Inputs whose values can be exchanged, in every plain family, without any effect."""
+    """Inputs whose values can be exchanged, in every plain family, with no effect but rounding."""
     kernel = compile_programs([original], "float64")[0]
     cases = _plain(evaluated)
     for source in original.signature.sources:
@@ -116,10 +113,16 @@ def _insensitive(original: SignedProgram, evaluated: Original, seed: int) -> Ite
         for case in cases:
             other = inputs(original.signature, FAMILIES[1], seed + 1, case.domain)[source.name]
             changed = kernel.run({**case.inputs, source.name: other})
-            if any(not same_values(case.reference[n], changed[n]) for n in changed):
+            if not all(_kept(case.reference[n], changed[n]) for n in changed):
                 break
         else:
             yield f"insensitive-to:{source.name}"
+
+
+def _kept(reference: Array, changed: Array) -> bool:
+    if reference.dtype.kind != "f":
+        return same_values(reference, changed)
+    return _alike(reference, changed) and _alike(changed, reference)
 
 
 def _inaccurate(evaluated: Original) -> Iterator[str]:
@@ -133,4 +136,4 @@ def _inaccurate(evaluated: Original) -> Iterator[str]:
 
 
 def _alike(left: Array, right: Array) -> bool:
-    return difference(left.astype(np.float64), right.astype(np.float64)) <= _SAME
+    return difference(left.astype(np.float64), right.astype(np.float64)) <= SAME

@@ -15,9 +15,11 @@ def translated(
     module: nn.Module,
     inputs: tuple[Tensor, ...],
     ranges: Mapping[str, tuple[int | float, int | float]] | None = None,
+    *,
+    naive: bool = False,
 ) -> Translation:
     """The translation of a module that must have one."""
-    result = translate(module, inputs, ranges=ranges)
+    result = translate(module, inputs, ranges=ranges, naive=naive)
     assert not isinstance(result, TranslationRefusal), str(result)
     return result
 

@@ -66,3 +66,7 @@ MQA_Gemm_Tanh GQA_Gemm_Tanh MHA_Gemm_ReLU_sum MQA_Gemm_ReLU_max GQA_Gemm_ReLU_me
 MHA_Gemm_Tanh_max MQA_Gemm_Tanh_mean GQA_Gemm_Tanh_sum MHA_Gemm_GeLU_mean MQA_Gemm_GeLU_sum
 GQA_Gemm_GeLU_max
 """)
+
+#: Programs of which the screen finds something, whatever the shape, since their name asks for it:
+#: a leaky ReLU has no effect on what a ReLU left.
+REDUNDANT = {"Conv3d_ReLU_LeakyReLU_GELU_Sigmoid_BiasAdd": ("no-effect",)}
