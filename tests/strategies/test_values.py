@@ -263,3 +263,57 @@ def test_rows_of_any_numbers(row: list[float], place: int) -> None:
     scores = np.zeros((4, 8), np.float32)
     scores[place] = row
     assert check_facts(signed, {"S": scores}, "masked") > 0
+
+
+RUNNING = """# input S f32[3,6]
+# output D f32[3,6]
+B^{3}_{tx=0}L^{6}_{a=0}[N^{f32,g}_{tx,a}=max(if_then_else(a-1<0,-inf,N^{f32,g}_{tx,a-1}),S^{f32,g}_{tx,a});];
+B^{3}_{tx=0}[M^{f32,g}_{tx}=N^{f32,g}_{tx,5};];
+B^{3}_{tx=0}L^{6}_{a=0}[D^{f32,g}_{tx,a}=EXPR;];
+"""
+S, N, M = "S^{f32,g}_{tx,%s}", "N^{f32,g}_{tx,%s}", "M^{f32,g}_{tx}"
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        (f"{S % 'a'}-{N % 'a'}", True),
+        (f"{S % 'a'}-{N % '5'}", True),
+        (f"{S % 'a'}-{M}", True),
+        (f"{N % 'a'}-{M}", True),
+        (f"{N % 'a'}-{N % '5'}", True),
+        (f"{M}-{N % '5'}", True),
+        (f"{S % '0'}-{N % 'a'}", True),
+        (f"if_then_else(a-1<0,0,{N % 'a-1'}-{N % 'a'})", True),
+        (f"{S % '5-a'}-{N % 'a'}", False),
+        (f"{N % '5'}-{N % 'a'}", False),
+        (f"{M}-{N % 'a'}", False),
+        (f"{S % 'a'}-{(N % 'a').replace('tx', '2-tx')}", False),
+    ],
+)
+def test_running_maxima(text: str, known: bool) -> None:
+    signed = read(RUNNING.replace("EXPR", text)).signed
+    assert (_value(signed, (2, 0)).upper == 0.0) == known
+    scores = np.linspace(-3.0, 3.0, 18, dtype=np.float32).reshape(3, 6)[:, [3, 0, 5, 1, 4, 2]]
+    scores[0, :2] = -np.inf
+    check_facts(signed, {"S": scores}, "masked")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("M^{f32,g}_{tx}", "M^{f16,g}_{tx}"),
+        (
+            "B^{3}_{tx=0}[M",
+            "L^{1}_{d=0}B^{3}_{tx=0}L^{6}_{a=0}[N^{f32,g}_{tx,a}=0;];B^{3}_{tx=0}[M",
+        ),
+        ("a-1<0", "a-1<2"),
+        ("-inf", "-9"),
+    ],
+    ids=["rounded copy", "overwritten", "starts again", "starts from a number"],
+)
+def test_what_is_no_running_maximum(change: tuple[str, str]) -> None:
+    text = RUNNING.replace("EXPR", f"{S % 'a'}-{M}").replace(*change)
+    facts = facts_of(read(text).signed)
+    path = (len(facts.signed.program.nests) - 1, 0)
+    assert not facts.is_shift(at(facts.signed.program, path).value, path)  # type: ignore[union-attr]
