@@ -202,6 +202,10 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "not-associative": Condition(
         "the operation is associative", "partial results could not be combined"
     ),
+    "not-between": Condition(
+        "the value lies between the two sides",
+        "one of the parts would grow beyond the whole, and could overflow where it does not",
+    ),
     "not-floating": Condition("the values are floats", "integers need no streaming form"),
     "not-global": Condition(
         "the tensor lives in global memory", "it is as close to the threads as a copy would be"
@@ -358,6 +362,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     ),
     "target-repeats": Condition(
         "each element is reduced once", "a second round would start from the first one's result"
+    ),
+    "term-may-be-infinite": Condition(
+        "the term is a number", "an infinity minus itself is no number"
     ),
     "term-may-be-larger": Condition(
         "no term is larger than what it came from", "digits would drown in a larger term"
