@@ -58,40 +58,28 @@ class GroupedQueryAttention(nn.Module):
         return self.project(mixed)
 
 
-class AttentionSum(nn.Module):
+class AttentionSum(GroupedQueryAttention):
     """Attention, added up over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
 
     def forward(self, x: Tensor) -> Tensor:
         """``sum over positions of attention(x)``."""
-        return self.attend(x).sum(dim=1)
+        return super().forward(x).sum(dim=1)
 
 
-class AttentionMax(nn.Module):
+class AttentionMax(GroupedQueryAttention):
     """Attention, its maxima over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
 
     def forward(self, x: Tensor) -> Tensor:
         """``max over positions of attention(x)``."""
-        return torch.amax(self.attend(x), dim=1)
+        return torch.amax(super().forward(x), dim=1)
 
 
-class AttentionMean(nn.Module):
+class AttentionMean(GroupedQueryAttention):
     """Attention, averaged over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
 
     def forward(self, x: Tensor) -> Tensor:
         """``mean over positions of attention(x)``."""
-        return self.attend(x).mean(dim=1)
+        return super().forward(x).mean(dim=1)
 
 
 class AttentionGemm(nn.Module):
@@ -107,157 +95,97 @@ class AttentionGemm(nn.Module):
         return self.linear(self.attend(x))
 
 
-class AttentionGemmReLU(nn.Module):
+class AttentionGemmReLU(AttentionGemm):
     """Attention, then a linear layer, cut at 0."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``relu(linear(attention(x)))``."""
-        return torch.relu(self.linear(self.attend(x)))
+        return torch.relu(super().forward(x))
 
 
-class AttentionGemmGELU(nn.Module):
+class AttentionGemmGELU(AttentionGemm):
     """Attention, then a linear layer, through a GELU."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``gelu(linear(attention(x)))``."""
-        return functional.gelu(self.linear(self.attend(x)))
+        return functional.gelu(super().forward(x))
 
 
-class AttentionGemmTanh(nn.Module):
+class AttentionGemmTanh(AttentionGemm):
     """Attention, then a linear layer, through a tanh."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``tanh(linear(attention(x)))``."""
-        return torch.tanh(self.linear(self.attend(x)))
+        return torch.tanh(super().forward(x))
 
 
-class AttentionGemmReLUSum(nn.Module):
+class AttentionGemmReLUSum(AttentionGemm):
     """Attention, then a linear layer, cut at 0, added up over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``sum over positions of relu(linear(attention(x)))``."""
-        return torch.relu(self.linear(self.attend(x))).sum(dim=1)
+        return torch.relu(super().forward(x)).sum(dim=1)
 
 
-class AttentionGemmReLUMax(nn.Module):
+class AttentionGemmReLUMax(AttentionGemm):
     """Attention, then a linear layer, cut at 0, its maxima over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``max over positions of relu(linear(attention(x)))``."""
-        return torch.amax(torch.relu(self.linear(self.attend(x))), dim=1)
+        return torch.amax(torch.relu(super().forward(x)), dim=1)
 
 
-class AttentionGemmReLUMean(nn.Module):
+class AttentionGemmReLUMean(AttentionGemm):
     """Attention, then a linear layer, cut at 0, averaged over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``mean over positions of relu(linear(attention(x)))``."""
-        return torch.relu(self.linear(self.attend(x))).mean(dim=1)
+        return torch.relu(super().forward(x)).mean(dim=1)
 
 
-class AttentionGemmGELUSum(nn.Module):
+class AttentionGemmGELUSum(AttentionGemm):
     """Attention, then a linear layer, through a GELU, added up over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``sum over positions of gelu(linear(attention(x)))``."""
-        return functional.gelu(self.linear(self.attend(x))).sum(dim=1)
+        return functional.gelu(super().forward(x)).sum(dim=1)
 
 
-class AttentionGemmGELUMax(nn.Module):
+class AttentionGemmGELUMax(AttentionGemm):
     """Attention, then a linear layer, through a GELU, its maxima over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``max over positions of gelu(linear(attention(x)))``."""
-        return torch.amax(functional.gelu(self.linear(self.attend(x))), dim=1)
+        return torch.amax(functional.gelu(super().forward(x)), dim=1)
 
 
-class AttentionGemmGELUMean(nn.Module):
+class AttentionGemmGELUMean(AttentionGemm):
     """Attention, then a linear layer, through a GELU, averaged over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``mean over positions of gelu(linear(attention(x)))``."""
-        return functional.gelu(self.linear(self.attend(x))).mean(dim=1)
+        return functional.gelu(super().forward(x)).mean(dim=1)
 
 
-class AttentionGemmTanhSum(nn.Module):
+class AttentionGemmTanhSum(AttentionGemm):
     """Attention, then a linear layer, through a tanh, added up over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``sum over positions of tanh(linear(attention(x)))``."""
-        return torch.tanh(self.linear(self.attend(x))).sum(dim=1)
+        return torch.tanh(super().forward(x)).sum(dim=1)
 
 
-class AttentionGemmTanhMax(nn.Module):
+class AttentionGemmTanhMax(AttentionGemm):
     """Attention, then a linear layer, through a tanh, its maxima over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``max over positions of tanh(linear(attention(x)))``."""
-        return torch.amax(torch.tanh(self.linear(self.attend(x))), dim=1)
+        return torch.amax(torch.tanh(super().forward(x)), dim=1)
 
 
-class AttentionGemmTanhMean(nn.Module):
+class AttentionGemmTanhMean(AttentionGemm):
     """Attention, then a linear layer, through a tanh, averaged over the positions."""
-
-    def __init__(self, heads: int, kv_heads: int, head_size: int, features: int) -> None:
-        super().__init__()
-        self.attend = GroupedQueryAttention(heads, kv_heads, head_size)
-        self.linear = nn.Linear(heads * head_size, features)
 
     def forward(self, x: Tensor) -> Tensor:
         """``mean over positions of tanh(linear(attention(x)))``."""
-        return torch.tanh(self.linear(self.attend(x))).mean(dim=1)
+        return torch.tanh(super().forward(x)).mean(dim=1)

@@ -8,38 +8,40 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class Conv3dGroupNormMean(nn.Module):
-    """A convolution normalised in groups, averaged over all positions."""
+class Convolution(nn.Module):
+    """A convolution with a bias."""
+
+    def __init__(self, channels: int, filters: int, kernel: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv3d(channels, filters, kernel)
+
+
+class GroupedConvolution(Convolution):
+    """A convolution and a normalisation of its filters in groups."""
 
     def __init__(self, channels: int, groups: int, filters_per_group: int, kernel: int) -> None:
-        super().__init__()
-        filters = groups * filters_per_group
-        self.conv = nn.Conv3d(channels, filters, kernel)
-        self.norm = nn.GroupNorm(groups, filters)
+        super().__init__(channels, groups * filters_per_group, kernel)
+        self.norm = nn.GroupNorm(groups, groups * filters_per_group)
+
+
+class Conv3dGroupNormMean(GroupedConvolution):
+    """A convolution normalised in groups, averaged over all positions."""
 
     def forward(self, x: Tensor) -> Tensor:
         """``mean over positions of group_norm(conv(x))``."""
         return self.norm(self.conv(x)).mean(dim=(2, 3, 4))
 
 
-class Conv3dMinSoftmax(nn.Module):
+class Conv3dMinSoftmax(Convolution):
     """The smallest slice of a convolution, its channels as probabilities."""
-
-    def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
 
     def forward(self, x: Tensor) -> Tensor:
         """``softmax over channels of min over depth of conv(x)``."""
         return torch.softmax(torch.amin(self.conv(x), dim=2), dim=1)
 
 
-class Conv3dHardSwishReLUSoftmaxMean(nn.Module):
+class Conv3dHardSwishReLUSoftmaxMean(Convolution):
     """An activated convolution, its channels as probabilities, averaged."""
-
-    def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
 
     def forward(self, x: Tensor) -> Tensor:
         """``mean over positions of softmax(relu(hardswish(conv(x))))``."""
@@ -47,12 +49,8 @@ class Conv3dHardSwishReLUSoftmaxMean(nn.Module):
         return torch.softmax(y, dim=1).mean(dim=(2, 3, 4))
 
 
-class Conv3dMaxLogSumExpReLU(nn.Module):
+class Conv3dMaxLogSumExpReLU(Convolution):
     """Maxima of a convolution, one smooth maximum over the channels."""
-
-    def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
 
     def forward(self, x: Tensor) -> Tensor:
         """``relu(logsumexp over channels of max_pool(conv(x)))``."""
@@ -60,24 +58,19 @@ class Conv3dMaxLogSumExpReLU(nn.Module):
         return torch.relu(torch.logsumexp(y, dim=1, keepdim=True))
 
 
-class Conv3dMishTanh(nn.Module):
+class Conv3dMishTanh(Convolution):
     """A convolution through two activations."""
-
-    def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
 
     def forward(self, x: Tensor) -> Tensor:
         """``tanh(mish(conv(x)))``."""
         return torch.tanh(functional.mish(self.conv(x)))
 
 
-class Conv3dScalingTanhMultiplySigmoid(nn.Module):
+class Conv3dScalingTanhMultiplySigmoid(Convolution):
     """A convolution with a factor per channel before and after a tanh."""
 
     def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
+        super().__init__(channels, filters, kernel)
         self.scale = nn.Parameter(torch.randn(filters, 1, 1, 1))
         self.factor = nn.Parameter(torch.randn(filters, 1, 1, 1))
 
@@ -86,12 +79,8 @@ class Conv3dScalingTanhMultiplySigmoid(nn.Module):
         return torch.sigmoid(torch.tanh(self.conv(x) * self.scale) * self.factor)
 
 
-class Conv3dSoftmaxMaxPoolMaxPool(nn.Module):
+class Conv3dSoftmaxMaxPoolMaxPool(Convolution):
     """Channels of a convolution as probabilities, pooled twice."""
-
-    def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
 
     def forward(self, x: Tensor) -> Tensor:
         """``max_pool(max_pool(softmax over channels of conv(x)))``."""
@@ -115,12 +104,11 @@ class Conv3dMultiplyInstanceNormClampMultiplyMax(nn.Module):
         return torch.max(y * self.after, dim=1)[0]
 
 
-class Conv3dReLULeakyReLUGELUSigmoidBiasAdd(nn.Module):
+class Conv3dReLULeakyReLUGELUSigmoidBiasAdd(Convolution):
     """A convolution through four activations, plus a bias."""
 
     def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
+        super().__init__(channels, filters, kernel)
         self.bias = nn.Parameter(torch.randn(filters, 1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -129,14 +117,8 @@ class Conv3dReLULeakyReLUGELUSigmoidBiasAdd(nn.Module):
         return torch.sigmoid(functional.gelu(y)) + self.bias
 
 
-class Conv3dGroupNormMinClamp(nn.Module):
+class Conv3dGroupNormMinClamp(GroupedConvolution):
     """The smallest normalised channel of a convolution, limited."""
-
-    def __init__(self, channels: int, groups: int, filters_per_group: int, kernel: int) -> None:
-        super().__init__()
-        filters = groups * filters_per_group
-        self.conv = nn.Conv3d(channels, filters, kernel)
-        self.norm = nn.GroupNorm(groups, filters)
 
     def forward(self, x: Tensor) -> Tensor:
         """``clamp(min over channels of group_norm(conv(x)))``."""
@@ -144,12 +126,11 @@ class Conv3dGroupNormMinClamp(nn.Module):
         return torch.clamp(y, min=-1.0, max=0.0)
 
 
-class Conv3dDivideMaxGlobalAvgPoolBiasAddSum(nn.Module):
+class Conv3dDivideMaxGlobalAvgPoolBiasAddSum(Convolution):
     """Halved maxima of a convolution, averaged, shifted and added up."""
 
     def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
+        super().__init__(channels, filters, kernel)
         self.bias = nn.Parameter(torch.randn(filters, 1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -158,12 +139,11 @@ class Conv3dDivideMaxGlobalAvgPoolBiasAddSum(nn.Module):
         return (functional.adaptive_avg_pool3d(y, 1) + self.bias).sum(dim=1)
 
 
-class Conv3dLeakyReLUSumClampGELU(nn.Module):
+class Conv3dLeakyReLUSumClampGELU(Convolution):
     """An activated convolution plus a parameter, limited."""
 
     def __init__(self, channels: int, filters: int, kernel: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv3d(channels, filters, kernel)
+        super().__init__(channels, filters, kernel)
         self.addend = nn.Parameter(torch.randn(filters, 1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:

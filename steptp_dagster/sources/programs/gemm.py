@@ -8,12 +8,24 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class GemmMultiplyLeakyReLU(nn.Module):
-    """A linear layer, doubled, negative results scaled down."""
+class Layer(nn.Module):
+    """A linear layer from ``k`` to ``n`` features."""
 
     def __init__(self, k: int, n: int) -> None:
         super().__init__()
         self.linear = nn.Linear(k, n)
+
+
+class GroupedLayer(Layer):
+    """A linear layer and a normalisation of its features in groups."""
+
+    def __init__(self, k: int, groups: int, features_per_group: int) -> None:
+        super().__init__(k, groups * features_per_group)
+        self.norm = nn.GroupNorm(groups, groups * features_per_group)
+
+
+class GemmMultiplyLeakyReLU(Layer):
+    """A linear layer, doubled, negative results scaled down."""
 
     def forward(self, x: Tensor) -> Tensor:
         """``leaky_relu(2*linear(x))``."""
@@ -33,12 +45,11 @@ class GemmDivideSumScaling(nn.Module):
         return halves.sum(dim=1, keepdim=True) * 1.5
 
 
-class GemmScaleBatchNorm(nn.Module):
+class GemmScaleBatchNorm(Layer):
     """A linear layer, a factor per feature, normalisation with stored statistics."""
 
     def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.scale = nn.Parameter(torch.randn(n))
         self.norm = nn.BatchNorm1d(n)
 
@@ -47,12 +58,11 @@ class GemmScaleBatchNorm(nn.Module):
         return self.norm(self.linear(x) * self.scale)
 
 
-class GemmBatchNormScalingSoftmax(nn.Module):
+class GemmBatchNormScalingSoftmax(Layer):
     """A linear layer, normalised and scaled, as probabilities."""
 
     def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.norm = nn.BatchNorm1d(n)
         self.scale = nn.Parameter(torch.ones(1))
 
@@ -77,24 +87,19 @@ class GemmBatchNormGELUGroupNormMeanReLU(nn.Module):
         return torch.relu(self.group_norm(y).mean(dim=0))
 
 
-class GemmSigmoidSumLogSumExp(nn.Module):
+class GemmSigmoidSumLogSumExp(Layer):
     """Activations added up per row, then one smooth maximum for the batch."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``logsumexp over the batch of sum(sigmoid(linear(x)))``."""
         return torch.logsumexp(torch.sigmoid(self.linear(x)).sum(dim=1), dim=0)
 
 
-class GemmSubtractGlobalAvgPoolLogSumExpGELUResidualAdd(nn.Module):
+class GemmSubtractGlobalAvgPoolLogSumExpGELUResidualAdd(Layer):
     """A summary of all positions, added to each of them."""
 
     def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.subtrahend = nn.Parameter(torch.randn(n))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -103,36 +108,24 @@ class GemmSubtractGlobalAvgPoolLogSumExpGELUResidualAdd(nn.Module):
         return x + functional.gelu(torch.logsumexp(pooled, dim=2, keepdim=True))
 
 
-class GemmScalingHardtanhGELU(nn.Module):
+class GemmScalingHardtanhGELU(Layer):
     """A linear layer, scaled and limited."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``gelu(hardtanh(linear(x)/2))``."""
         return functional.gelu(functional.hardtanh(self.linear(x) * 0.5, min_val=-0.5, max_val=0.5))
 
 
-class GemmReLUDivide(nn.Module):
+class GemmReLUDivide(Layer):
     """A linear layer, positive results halved."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``relu(linear(x))/2``."""
         return torch.relu(self.linear(x)) / 2.0
 
 
-class GemmLogSumExpLeakyReLULeakyReLUGELUGELU(nn.Module):
+class GemmLogSumExpLeakyReLULeakyReLUGELUGELU(Layer):
     """A smooth maximum per row through four activations."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``gelu(gelu(leaky_relu(leaky_relu(logsumexp(linear(x))))))``."""
@@ -142,12 +135,8 @@ class GemmLogSumExpLeakyReLULeakyReLUGELUGELU(nn.Module):
         return functional.gelu(functional.gelu(y))
 
 
-class GemmSigmoidScalingResidualAdd(nn.Module):
+class GemmSigmoidScalingResidualAdd(Layer):
     """A linear layer plus its scaled sigmoid."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``y + 2*sigmoid(y) of y = linear(x)``."""
@@ -155,14 +144,12 @@ class GemmSigmoidScalingResidualAdd(nn.Module):
         return y + 2.0 * torch.sigmoid(y)
 
 
-class GemmGroupNormMinBiasAdd(nn.Module):
+class GemmGroupNormMinBiasAdd(GroupedLayer):
     """The smallest normalised feature of each row, with every bias."""
 
     def __init__(self, k: int, groups: int, features_per_group: int) -> None:
-        super().__init__()
+        super().__init__(k, groups, features_per_group)
         n = groups * features_per_group
-        self.linear = nn.Linear(k, n)
-        self.norm = nn.GroupNorm(groups, n)
         self.bias = nn.Parameter(torch.randn(n))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -170,28 +157,20 @@ class GemmGroupNormMinBiasAdd(nn.Module):
         return torch.amin(self.norm(self.linear(x)), dim=1, keepdim=True) + self.bias
 
 
-class GemmGroupNormHardtanh(nn.Module):
+class GemmGroupNormHardtanh(GroupedLayer):
     """A linear layer, normalised in groups and limited."""
-
-    def __init__(self, k: int, groups: int, features_per_group: int) -> None:
-        super().__init__()
-        n = groups * features_per_group
-        self.linear = nn.Linear(k, n)
-        self.norm = nn.GroupNorm(groups, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``hardtanh(group_norm(linear(x)))``."""
         return functional.hardtanh(self.norm(self.linear(x)), min_val=-1.0, max_val=1.0)
 
 
-class GemmGroupNormSwishMultiplySwish(nn.Module):
+class GemmGroupNormSwishMultiplySwish(GroupedLayer):
     """A normalised linear layer, gated twice around a factor per feature."""
 
     def __init__(self, k: int, groups: int, features_per_group: int) -> None:
-        super().__init__()
+        super().__init__(k, groups, features_per_group)
         n = groups * features_per_group
-        self.linear = nn.Linear(k, n)
-        self.norm = nn.GroupNorm(groups, n)
         self.factor = nn.Parameter(torch.randn(n))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -229,12 +208,8 @@ class GemmAddReLU(nn.Module):
         return torch.relu(self.linear(x) + self.bias)
 
 
-class GemmMaxSubtractGELU(nn.Module):
+class GemmMaxSubtractGELU(Layer):
     """The largest value of each feature over the positions, without its mean."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``gelu(y - mean(y)) of y = max over positions of linear(x)``."""
@@ -242,12 +217,8 @@ class GemmMaxSubtractGELU(nn.Module):
         return functional.gelu(y - y.mean(dim=1, keepdim=True))
 
 
-class GemmSwishDivideClampTanhClamp(nn.Module):
+class GemmSwishDivideClampTanhClamp(Layer):
     """A gated linear layer, limited before and after a tanh."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``clamp(tanh(clamp(swish(linear(x))/2)))``."""
@@ -256,12 +227,8 @@ class GemmSwishDivideClampTanhClamp(nn.Module):
         return torch.clamp(y, min=-0.1, max=0.5)
 
 
-class MatmulSumMaxAvgPoolLogSumExpLogSumExp(nn.Module):
+class MatmulSumMaxAvgPoolLogSumExpLogSumExp(Layer):
     """A grid of linear layers, reduced dimension by dimension to one number."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``logsumexp(logsumexp(avg_pool(max(sum(linear(x))))))``."""
@@ -283,12 +250,8 @@ class MatmulScaleResidualAddClampLogSumExpMish(nn.Module):
         return functional.mish(torch.logsumexp(y, dim=1, keepdim=True))
 
 
-class MatmulMishMish(nn.Module):
+class MatmulMishMish(Layer):
     """A linear layer through two activations."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``mish(mish(linear(x)))``."""
@@ -310,12 +273,8 @@ class MatmulSwishSumGroupNorm(nn.Module):
         return self.norm(functional.silu(self.linear(x)) + self.addend)
 
 
-class MatmulScalingResidualAdd(nn.Module):
+class MatmulScalingResidualAdd(Layer):
     """A linear layer plus half of itself."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``y/2 + y of y = linear(x)``."""
@@ -323,12 +282,11 @@ class MatmulScalingResidualAdd(nn.Module):
         return y * 0.5 + y
 
 
-class MatmulMaxPoolSumScale(nn.Module):
+class MatmulMaxPoolSumScale(Layer):
     """The maxima of neighbouring features, added up and scaled."""
 
     def __init__(self, k: int, n: int, kernel: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.pool = nn.MaxPool1d(kernel)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -336,24 +294,16 @@ class MatmulMaxPoolSumScale(nn.Module):
         return self.pool(self.linear(x)).sum(dim=1) * 0.5
 
 
-class MatmulSigmoidSum(nn.Module):
+class MatmulSigmoidSum(Layer):
     """Activations added up per row."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``sum(sigmoid(linear(x)))``."""
         return torch.sigmoid(self.linear(x)).sum(dim=1, keepdim=True)
 
 
-class MatmulSwishScaling(nn.Module):
+class MatmulSwishScaling(Layer):
     """A gated linear layer, doubled."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``2*swish(linear(x))``."""
@@ -361,38 +311,27 @@ class MatmulSwishScaling(nn.Module):
         return y * torch.sigmoid(y) * 2.0
 
 
-class MatmulGroupNormLeakyReLUSum(nn.Module):
+class MatmulGroupNormLeakyReLUSum(GroupedLayer):
     """A layer normalised in groups, activated and added up per row."""
-
-    def __init__(self, k: int, groups: int, features_per_group: int) -> None:
-        super().__init__()
-        n = groups * features_per_group
-        self.linear = nn.Linear(k, n)
-        self.norm = nn.GroupNorm(groups, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``sum(leaky_relu(group_norm(linear(x))))``."""
         return functional.leaky_relu(self.norm(self.linear(x)), negative_slope=0.01).sum(dim=1)
 
 
-class MatmulMeanSoftmax(nn.Module):
+class MatmulMeanSoftmax(Layer):
     """The mean of all positions as probabilities."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``softmax(mean over positions of linear(x))``."""
         return torch.softmax(self.linear(x).mean(dim=1), dim=1)
 
 
-class MatmulMinSubtract(nn.Module):
+class MatmulMinSubtract(Layer):
     """A linear layer limited from above by a parameter, which is then taken away."""
 
     def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.limit = nn.Parameter(torch.randn(n))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -400,24 +339,19 @@ class MatmulMinSubtract(nn.Module):
         return torch.minimum(self.linear(x), self.limit) - self.limit
 
 
-class MatmulDivideGELU(nn.Module):
+class MatmulDivideGELU(Layer):
     """A linear layer, halved and activated."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``gelu(linear(x)/2)``."""
         return functional.gelu(self.linear(x) / 2.0)
 
 
-class MatmulAddSwishTanhGELUHardtanh(nn.Module):
+class MatmulAddSwishTanhGELUHardtanh(Layer):
     """A layer plus a parameter through three activations, limited."""
 
     def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.addend = nn.Parameter(torch.randn(n))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -427,12 +361,11 @@ class MatmulAddSwishTanhGELUHardtanh(nn.Module):
         return functional.hardtanh(y, min_val=-0.05, max_val=0.5)
 
 
-class MatmulBatchNormBiasAddDivideSwish(nn.Module):
+class MatmulBatchNormBiasAddDivideSwish(Layer):
     """A normalised layer plus one bias, halved and gated."""
 
     def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.norm = nn.BatchNorm1d(n)
         self.bias = nn.Parameter(torch.randn(1))
 
@@ -441,12 +374,11 @@ class MatmulBatchNormBiasAddDivideSwish(nn.Module):
         return functional.silu((self.norm(self.linear(x)) + self.bias) / 2.0)
 
 
-class MatmulAvgPoolGELUScaleMax(nn.Module):
+class MatmulAvgPoolGELUScaleMax(Layer):
     """Means of neighbouring features, activated and scaled; the largest counts."""
 
     def __init__(self, k: int, n: int, kernel: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
+        super().__init__(k, n)
         self.pool = nn.AvgPool1d(kernel)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -455,24 +387,16 @@ class MatmulAvgPoolGELUScaleMax(nn.Module):
         return torch.amax(functional.gelu(y) * 2.0, dim=1)
 
 
-class MatmulGELUSoftmax(nn.Module):
+class MatmulGELUSoftmax(Layer):
     """An activated linear layer as probabilities."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``softmax(gelu(linear(x)))``."""
         return torch.softmax(functional.gelu(self.linear(x)), dim=1)
 
 
-class MatmulSubtractMultiplyReLU(nn.Module):
+class MatmulSubtractMultiplyReLU(Layer):
     """A linear layer, shifted, scaled and cut at 0."""
-
-    def __init__(self, k: int, n: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(k, n)
 
     def forward(self, x: Tensor) -> Tensor:
         """``relu((linear(x) - 0.5)*1.5)``."""
