@@ -12,7 +12,7 @@ from steptp_dagster import paths
 from steptp_dagster.cli.output import REJECTED, Failure, say
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.users.files import UserFile, file_of, files_in, read
-from steptp_dagster.users.isolation import Limits, shared
+from steptp_dagster.users.isolation import Limits
 from steptp_dagster.users.programs import Untranslated, UserTranslation, Workbench
 from steptp_dagster.users.refusal import UserRefusal
 
@@ -54,7 +54,9 @@ def files_of(profile: str | None) -> tuple[UserFile, ...]:
 
 def listed(files: tuple[UserFile, ...]) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows of ``steptp sources`` for the programs of users, and one line per broken file."""
-    bench = Workbench(shared(), Limits())
+    from steptp_dagster.dataset.user_bench import bench
+
+    isolated = bench(Limits())
     rows: list[dict[str, Any]] = []
     broken: list[str] = []
     for file in files:
@@ -62,7 +64,7 @@ def listed(files: tuple[UserFile, ...]) -> tuple[list[dict[str, Any]], list[str]
         if isinstance(content, UserRefusal):
             broken.append(str(content))
             continue
-        programs = bench.programs(file, content.text)
+        programs = isolated.programs(file, content.text)
         if isinstance(programs, UserRefusal):
             broken.append(str(programs))
             continue
@@ -85,30 +87,32 @@ def translated(
     path: Path, program: str | None, dtype: str, limits: Limits, *, naive: bool
 ) -> dict[str, Any]:
     """What ``steptp translate`` tells about a user's file. Fails in words."""
+    from steptp_dagster.dataset.user_bench import bench
+
     file = file_of(path)
     content = read(file)
     if isinstance(content, UserRefusal):
         raise Failure(str(content))
-    bench = Workbench(shared(), limits, echo=True)
-    name = _one(bench, file, content.text, program)
-    found = bench.translation(file, content.text, name, {}, dtype, naive=naive)
+    isolated = bench(limits, echo=True)
+    name = _one(isolated, file, content.text, program)
+    found = isolated.translation(
+        file, content.text, name, {}, dtype, form="naive" if naive else "composed"
+    )
     if isinstance(found, UserRefusal):
         raise Failure(str(found))
     if isinstance(found, Untranslated):
         raise Failure(f"{file.name} is not translated: {found.message}", REJECTED)
-    if found.fidelity is not None and not found.faithful:
-        raise Failure(
-            f"{file.name}: the translation is wrong, please report it: it differs from PyTorch by "
-            f"{found.fidelity:.1e}",
-            REJECTED,
-        )
-    say(_compared(found, lambda: _smaller(bench, file, content.text, name, dtype)))
+    if found.objection is not None and found.objection[0] == "unfaithful":
+        message = "the translation is wrong, please report it"
+        raise Failure(f"{file.name}: {message}: {found.objection[1]}", REJECTED)
+    say(_compared(found, lambda: _smaller(isolated, file, content.text, name, dtype)))
     return {
         "program": file.program(name),
         "leir": write(found.signed),
         "names": dict(found.names),
         "origins": [dict(origin) for origin in found.origins],
         "fidelity": found.fidelity,
+        "objection": found.objection,
         "unexecuted": found.unexecuted or None,
     }
 
@@ -129,9 +133,15 @@ def _one(bench: Workbench, file: UserFile, text: str, wanted: str | None) -> str
 
 
 def _compared(found: UserTranslation, smaller: Callable[[], str]) -> str:
-    if found.fidelity is not None:
-        return f"compared with PyTorch in float64: difference {found.fidelity:.1e}"
-    return f"not executed: {found.unexecuted}{smaller()}"
+    if found.objection is not None:
+        return f"not for the data set: {found.objection[0]}: {found.objection[1]}"
+    if found.figures is None:
+        return f"not executed: {found.unexecuted}{smaller()}"
+    families = len({c["family"] for c in found.figures["comparisons"] if c["usable"]})
+    return (
+        f"compared with PyTorch in float64 on {families} families of data: "
+        f"difference {found.fidelity:.1e}"
+    )
 
 
 def _smaller(bench: Workbench, file: UserFile, text: str, name: str, dtype: str) -> str:
@@ -148,6 +158,8 @@ def _smaller(bench: Workbench, file: UserFile, text: str, name: str, dtype: str)
 
 def replayed(source: dict[str, Any]) -> "tuple[SignedProgram, str]":
     """The LEIR of a source row of a user made anew, and the digest of its file today."""
+    from steptp_dagster.dataset.user_bench import bench
+
     told = json.loads(source["params"])
     folder = os.environ.get(paths.USERS_VARIABLE)
     if folder is None:
@@ -156,11 +168,10 @@ def replayed(source: dict[str, Any]) -> "tuple[SignedProgram, str]":
     content = read(file)
     if isinstance(content, UserRefusal):
         raise Failure(str(content))
-    bench = Workbench(shared(), Limits(), source["seed"])
+    isolated = bench(Limits(), source["seed"])
     shape, dtype = json.loads(source["shapes"]), source["dtype"] if told["cast"] else ""
     text = source["code"] if content.code_hash == source["code_hash"] else content.text
-    naive = source["form"] == "naive"
-    found = bench.translation(file, text, told["name"], shape, dtype, naive=naive)
+    found = isolated.translation(file, text, told["name"], shape, dtype, form=source["form"])
     if isinstance(found, UserTranslation):
         return found.signed, content.code_hash
     why = found.message if isinstance(found, Untranslated) else str(found)

@@ -1,8 +1,8 @@
 """What speaks for a translation: all its comparisons with PyTorch, and what speaks against it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from steptp_dagster.dataset.fidelity import (
     INTERPRETED,
@@ -12,7 +12,9 @@ from steptp_dagster.dataset.fidelity import (
     comparisons,
     roundings,
 )
-from steptp_dagster.lowering import executed_equations
+from steptp_dagster.leir.interpreter import InputError as NotInterpreted
+from steptp_dagster.lowering import InputError, Unlowerable, executed_equations
+from steptp_dagster.lowering.arena import KernelFault
 
 if TYPE_CHECKING:
     from steptp_dagster.translate.reference import Reference
@@ -40,6 +42,17 @@ class Evidence:
     def worst(self) -> float:
         """The largest normalised difference of all comparisons that prove something."""
         return max((c.difference for c in self.comparisons if c.usable), default=0.0)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What the table ``translations`` keeps of it: columns with plain values."""
+        names = ("family", "pytorch", "leir", "predicted")
+        return {
+            "fidelity": self.worst,
+            "comparisons": [asdict(comparison) for comparison in self.comparisons],
+            "roundings": [{n: getattr(r, n) for n in names} for r in self.roundings],
+            "interpreted": self.interpreted,
+        }
 
     def objection(self) -> tuple[str, str] | None:
         """Why the translation must not be used, as a named reason and a sentence."""
@@ -69,6 +82,20 @@ class Evidence:
                 )
                 return "unfaithful-in-working-precision", message
         return None
+
+
+def gathered(
+    reference: "Reference", sibling: "Callable[[], Reference | None]" = lambda: None
+) -> Evidence | tuple[str, str]:
+    """As ``gather``; the named reason, and words, where a program cannot be compared."""
+    try:
+        return gather(reference, sibling)
+    except (KernelFault, Unlowerable) as fault:
+        return fault.reason, str(fault)
+    except (InputError, NotInterpreted) as error:
+        return "inputs-do-not-fit", str(error)
+    except RuntimeError as error:
+        return "invalid-when-run", str(error)
 
 
 def gather(

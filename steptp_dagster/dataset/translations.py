@@ -4,23 +4,18 @@ Loads PyTorch and TVM, so stages import it in their workers only.
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from steptp_dagster.dataset.evidence import Evidence, gather
+from steptp_dagster.dataset.evidence import Evidence, gathered
+from steptp_dagster.dataset.forms import in_form
 from steptp_dagster.dataset.injectors import INJECTORS
 from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.stages.sources import source_of
-from steptp_dagster.leir.canonical import structural_hash
-from steptp_dagster.leir.interpreter import InputError as NotInterpreted
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
-from steptp_dagster.lowering import Unlowerable
-from steptp_dagster.lowering.arena import KernelFault
-from steptp_dagster.lowering.kernel import InputError
 from steptp_dagster.sources.base import Built
 from steptp_dagster.translate.reference import Reference
 from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
@@ -36,16 +31,12 @@ class Subject:
     inputs: tuple[Any, ...]
 
     def translated(self, form: str) -> Translation | TranslationRefusal:
-        """Its translation in a form (``schemas.FORMS``); what is put in depends on the program."""
+        """Its translation in a form (``forms``)."""
         built = self.built
-        found = translate(built.module, self.inputs, ranges=built.ranges, naive=form == "naive")
-        if form not in INJECTORS or isinstance(found, TranslationRefusal):
-            return found
-        changed = INJECTORS[form](found.signed, int(structural_hash(found.signed), 16))
-        if changed is None:
-            message = "no tensor of the program is made and used in a way that allows it"
-            return TranslationRefusal("nothing-to-inject", form, message, "")
-        return replace(found, signed=changed, origins=())
+        return in_form(
+            lambda naive: translate(built.module, self.inputs, ranges=built.ranges, naive=naive),
+            form,
+        )
 
 
 def subject(source: Row, *, small: bool = False) -> Subject:
@@ -84,10 +75,10 @@ def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
             return None
         return Reference(least.built.module, least.inputs, made)
 
-    evidence = _evidence(Reference(own.built.module, own.inputs, found), sibling)
+    evidence = gathered(Reference(own.built.module, own.inputs, found), sibling)
     if not isinstance(evidence, Evidence):
         return _refused(source, *evidence)
-    figures = _figures(evidence)
+    figures = evidence.figures
     if objection := evidence.objection():
         return _refused(source, *objection, **figures)
     screens = list(screen(_screened(own, found, form)))
@@ -107,30 +98,6 @@ def _objection(signed: SignedProgram) -> tuple[str, str] | None:
     for violation in check_limits(signed):
         return "result-over-limits", f"{violation.kind}: {violation.message}"
     return None
-
-
-def _evidence(
-    reference: Reference, sibling: Callable[[], Reference | None]
-) -> Evidence | tuple[str, str]:
-    """What comparing with PyTorch gives, or the named reason why it cannot be done."""
-    try:
-        return gather(reference, sibling)
-    except (KernelFault, Unlowerable) as fault:
-        return fault.reason, str(fault)
-    except (InputError, NotInterpreted) as error:
-        return "inputs-do-not-fit", str(error)
-    except RuntimeError as error:
-        return "invalid-when-run", str(error)
-
-
-def _figures(evidence: Evidence) -> Row:
-    names = ("family", "pytorch", "leir", "predicted")
-    return {
-        "fidelity": evidence.worst,
-        "comparisons": [asdict(comparison) for comparison in evidence.comparisons],
-        "roundings": [{n: getattr(r, n) for n in names} for r in evidence.roundings],
-        "interpreted": evidence.interpreted,
-    }
 
 
 def _refused(source: Row, what: str, message: str, **known: object) -> dict[str, list[Row]]:

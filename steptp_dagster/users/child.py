@@ -16,7 +16,6 @@ from typing import IO, Any, Final, NoReturn
 from steptp_dagster.users.forms import OutOfMemory
 from steptp_dagster.users.frames import packed, write_all
 from steptp_dagster.users.refusal import Refused
-from steptp_dagster.users.tasks import TASKS
 
 #: Processes that a file may start, all its calls together; those may start none.
 PROCESSES: Final = 16
@@ -28,7 +27,13 @@ WHERE: Final = signal.SIGUSR1
 DONE: Final = 0
 
 
-def run(request: Mapping[str, Any], result: int, faults: IO[bytes]) -> NoReturn:
+#: What a request may name: plain data in, plain data out.
+Task = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+def run(
+    request: Mapping[str, Any], tasks: Mapping[str, Task], result: int, faults: IO[bytes]
+) -> NoReturn:
     """Do what is asked and send the reply; never returns.
 
     ``result`` is the descriptor for the reply, ``faults`` the file for stacks of a process that
@@ -38,7 +43,7 @@ def run(request: Mapping[str, Any], result: int, faults: IO[bytes]) -> NoReturn:
     leave = os._exit
     try:
         _isolate(request, faults)
-        reply = _reply(request)
+        reply = _reply(request, tasks)
         if os.getpid() == own:  # else a copy that the user's code made of this process
             write_all(result, packed(reply))
     except BaseException:  # noqa: BLE001 - nothing leaves a copy of the zygote
@@ -46,9 +51,9 @@ def run(request: Mapping[str, Any], result: int, faults: IO[bytes]) -> NoReturn:
     leave(DONE)
 
 
-def _reply(request: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(request: Mapping[str, Any], tasks: Mapping[str, Task]) -> dict[str, Any]:
     try:
-        return {"done": TASKS[request["task"]](request)}
+        return {"done": tasks[request["task"]](request)}
     except Refused as refused:
         r = refused.refusal
         return {"refused": {"reason": r.reason, "message": r.message, "location": r.location}}

@@ -170,6 +170,12 @@ def cast(given: Example, dtype: str) -> Example:
     return replace(given, tensors=tensors)
 
 
+def smallest() -> Example:
+    """A small example of our own."""
+    module = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    return example(module, torch.ones(2, 3), {}, "")
+
+
 def without_memory() -> FakeTensorMode:
     """A context in which tensors have shapes and types but no elements, and so take no memory."""
     return FakeTensorMode(allow_non_fake_inputs=True)

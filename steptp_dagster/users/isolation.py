@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from steptp_dagster.users.files import UserFile
@@ -45,9 +46,13 @@ class IsolationFailed(RuntimeError):
 
 
 class Isolation:
-    """One zygote, started when it is needed, and again where it is gone."""
+    """One zygote, started when it is needed, and again where it is gone.
 
-    def __init__(self) -> None:
+    ``tasks`` is the name of the module with what can be asked (``zygote``).
+    """
+
+    def __init__(self, tasks: str) -> None:
+        self._tasks = tasks
         self._process: subprocess.Popen[bytes] | None = None
         self._mark = ""
         self._inbox: Inbox | None = None
@@ -150,7 +155,7 @@ class Isolation:
         }
         # -P: the folder that this runs in may hold a random.py of the user.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "steptp_dagster.users.zygote"],
+            [sys.executable, "-P", "-m", "steptp_dagster.users.zygote", self._tasks],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **own},
@@ -167,13 +172,12 @@ class Isolation:
         return self._inbox
 
 
-_SHARED: Final = Isolation()
-atexit.register(_SHARED.close)
-
-
-def shared() -> Isolation:
-    """The isolation of this process, ended with it."""
-    return _SHARED
+@cache
+def shared(tasks: str) -> Isolation:
+    """The isolation of this process for a module of tasks, ended with the process."""
+    made = Isolation(tasks)
+    atexit.register(made.close)
+    return made
 
 
 def _refusal(reply: Mapping[str, Any], file: UserFile | None, limits: Limits) -> UserRefusal:

@@ -44,18 +44,25 @@ class UserSample:
 
 @dataclass(frozen=True, slots=True)
 class UserTranslation:
-    """LEIR of a sample.
+    """LEIR of a sample, and what comparing it with PyTorch gave.
 
-    ``fidelity`` (``faithful``: good enough) is None where it was not executed; ``unexecuted`` says
-    why.
+    ``plain`` is the file form of the program that is screened, without what its form put in.
+    ``figures`` are columns of the table ``translations``; None where it was not executed, which
+    ``unexecuted`` explains. ``objection`` is a named reason, and words, against using it.
     """
 
     signed: SignedProgram
+    plain: str
     names: Mapping[str, str]
     origins: tuple[Mapping[str, Any], ...]
-    fidelity: float | None
-    faithful: bool
+    figures: Mapping[str, Any] | None
+    objection: tuple[str, str] | None
     unexecuted: str
+
+    @property
+    def fidelity(self) -> float | None:
+        """The largest normalised difference from PyTorch in float64, if it was executed."""
+        return None if self.figures is None else float(self.figures["fidelity"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +124,16 @@ class Workbench:
         shape: Mapping[str, int],
         dtype: str = "",
         *,
-        naive: bool = False,
+        form: str = "composed",
         twin: bool = False,
     ) -> UserTranslation | Untranslated | UserRefusal:
         """The LEIR of one sample in one precision (``""``: as it is given).
 
-        ``naive`` stores every view; with ``twin`` a naive form that is no other is refused.
+        ``form`` is one of ``schemas.FORMS``; with ``twin`` one that is no other than the composed
+        one is refused.
         """
         arguments = {"program": program, "shape": dict(shape), "dtype": dtype}
-        reply = self._ask(file, "translate", text, naive=naive, twin=twin, **arguments)
+        reply = self._ask(file, "translate", text, form=form, twin=twin, **arguments)
         if isinstance(reply, UserRefusal):
             return reply
 
@@ -133,13 +141,15 @@ class Workbench:
             if "refusal" in reply:
                 refused = reply["refusal"]
                 return Untranslated(str(refused["operator"]), _plain(str(refused["told"]), file))
-            origins = reply["origins"]
+            origins, compared = reply["origins"], reply["compared"]
+            against = compared["objection"] if compared else None
             return UserTranslation(
                 read(str(reply["leir"])).signed,
+                str(reply["plain"]),
                 {str(name): str(of) for name, of in reply["names"].items()},
                 tuple({**o, "location": _plain(str(o["location"]), file)} for o in origins),
-                None if reply["fidelity"] is None else float(reply["fidelity"]),
-                bool(reply["faithful"]),
+                compared["figures"] if compared else None,
+                (str(against[0]), str(against[1])) if against else None,
                 str(reply["unexecuted"]),
             )
 

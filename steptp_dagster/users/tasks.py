@@ -1,8 +1,8 @@
 """What is asked of an isolated process: plain data in, plain data out.
 
 ``inspect`` executes a file and lists its programs; ``sample`` describes one program at its given
-shapes, ``derive`` looks for more; ``translate`` gives LEIR with its fidelity; ``screen`` judges an
-original without any of the user's code.
+shapes, ``derive`` looks for more; ``translated`` gives LEIR, compared with PyTorch by a function
+of the caller's; ``screened`` judges an original without any of the user's code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from steptp_dagster.leir.fileform import read, write
 from steptp_dagster.translate.export import DTYPES
-from steptp_dagster.translate.fidelity import fidelity
+from steptp_dagster.translate.reference import Reference
 from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
 from steptp_dagster.users.constants import constants, substituted
-from steptp_dagster.users.evaluate import evaluator_for
 from steptp_dagster.users.forms import (
     Declared,
     Executed,
@@ -32,6 +31,7 @@ from steptp_dagster.users.inputs import (
     cast,
     precision,
     rows_kept,
+    smallest,
     without_memory,
 )
 from steptp_dagster.users.refusal import Refused
@@ -40,6 +40,12 @@ from steptp_dagster.verify.budget import too_large
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
+#: What comparing a translation with its module gives, as plain data.
+Compare = Callable[[Reference], Reply]
+#: A program in a form by name, from what translates it (the argument: with views stored).
+InForm = Callable[
+    [Callable[[bool], Translation | TranslationRefusal], str], Translation | TranslationRefusal
+]
 
 #: Most shapes that are tried for one program, and most entries of SHAPES.
 TRIES: Final = 16
@@ -97,43 +103,43 @@ def derive(request: Request) -> Reply:
     return {"samples": samples}
 
 
-def translated(request: Request) -> Reply:
-    """The LEIR of one sample with its fidelity, or the translator's refusal.
+def translated(request: Request, compare: Compare, in_form: InForm) -> Reply:
+    """The LEIR of one sample with what comparing it gave, or the translator's refusal.
 
-    Where ``fidelity`` is null, ``unexecuted`` says why.
+    Where ``compared`` is null, ``unexecuted`` says why. ``plain`` is what is screened: the program
+    without what its form put in.
     """
     _, given = _built(request, request["text"], request["shape"])
     if request["dtype"] and not _is(given, request["dtype"]):
         given = cast(given, request["dtype"])
-    found = _translated(given, naive=request["naive"])
+    found = in_form(lambda naive: _translated(given, naive=naive), request["form"])
     if isinstance(found, TranslationRefusal):
         return {"refusal": _refusal(found, given)}
-    if request["naive"] and request["twin"] and _translated(given) == found:
+    composed = _translated(given) if request["form"] != "composed" else found
+    if request["twin"] and composed == found:
         same = TranslationRefusal("same-as-composed", "", "it has no view to store", "")
         return {"refusal": _refusal(same, given)}
+    plain = found if request["form"] == "naive" else composed
     reply = {
         "leir": write(found.signed),
+        "plain": write(plain.signed if isinstance(plain, Translation) else found.signed),
         "names": {name: given.shown(of) for name, of in found.names.items()},
         "origins": [
             {"operator": o.operator, "nests": [o.first, o.last], "location": o.location}
             for o in found.origins
         ],
-        "fidelity": None,
-        "faithful": False,
+        "compared": None,
         "unexecuted": too_large(found.signed) or ("not allocated" if request["fake"] else ""),
     }
     if reply["unexecuted"]:
         return reply
     try:
-        evaluator = evaluator_for(found.signed)
-        compared = fidelity(given.module, given.tensors, found, evaluator)
+        return {**reply, "compared": compare(Reference(given.module, given.tensors, found))}
     except Exception as failed:  # noqa: BLE001 - it runs the user's module
         if out_of_memory(failed):
             return {**reply, "unexecuted": "comparing it exceeds the memory limit"}
         message = f"could not be compared with PyTorch: {type(failed).__name__}: {failed}"[:400]
         return {"refusal": _refusal(TranslationRefusal("comparison", "", message, ""), given)}
-    error = compared.max_normalised_error
-    return {**reply, "fidelity": error, "faithful": compared.faithful}
 
 
 def screened(request: Request) -> Reply:
@@ -143,13 +149,10 @@ def screened(request: Request) -> Reply:
     return {"screens": list(screen(read(request["leir"]).signed))}
 
 
-TASKS: Final[dict[str, Callable[[Request], Reply]]] = {
-    "inspect": inspect,
-    "sample": sample,
-    "derive": derive,
-    "translate": translated,
-    "screen": screened,
-}
+def warm_up() -> None:
+    """Translate a layer, so that everything that translating loads is there."""
+    given = smallest()
+    translate(given.module, given.tensors)
 
 
 def _executed(request: Request, text: str) -> Executed:

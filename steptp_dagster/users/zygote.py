@@ -1,10 +1,12 @@
 """A process that has PyTorch loaded and makes, for every request, a copy of itself that does it.
 
 Loading takes seconds and is done once; a copy takes milliseconds, knows nothing of the copies
-before it, and whatever users' code does to it is gone with it. Started by ``isolation``; requests
-come on standard input, replies go to standard output, the end of the input ends it.
+before it, and whatever users' code does to it is gone with it. Started by ``isolation`` with the
+name of a module that has ``TASKS`` and ``warm_up()``; requests come on standard input, replies go
+to standard output, the end of the input ends it.
 """
 
+import importlib
 import os
 import re
 import signal
@@ -15,6 +17,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any, Final
 
+import tqdm
+
+from steptp_dagster.users import child
 from steptp_dagster.users.frames import Inbox, packed, write_all
 from steptp_dagster.users.processes import MARK, end_marked
 
@@ -26,42 +31,34 @@ _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 def main() -> None:
-    """Say that it is ready, then serve requests until the input ends."""
+    """Load the module of tasks, say that it is ready, then serve requests until the input ends."""
     requests, replies = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # what libraries print while they load is no reply
-    warm_up()
+    tqdm.tqdm.monitor_interval = 0  # a thread of PyTorch's progress bars; copies have none
+    tasks = importlib.import_module(sys.argv[1])
+    tasks.warm_up()
     write_all(replies, packed({"ready": True}))
     inbox = Inbox(requests)
     while not inbox.closed:
         inbox.wait(None)
         while (request := inbox.message()) is not None:
-            write_all(replies, packed(serve(request, inbox, replies)))
+            write_all(replies, packed(serve(request, inbox, replies, tasks.TASKS)))
 
 
-def warm_up() -> None:
-    """Load what copies need, by translating a small module; leaves no thread behind."""
-    import tqdm
-
-    tqdm.tqdm.monitor_interval = 0
-    from steptp_dagster.users import child, warm  # noqa: F401
-
-    warm.translate_something()
-
-
-def serve(request: Mapping[str, Any], inbox: Inbox, replies: int) -> dict[str, Any]:
+def serve(
+    request: Mapping[str, Any], inbox: Inbox, replies: int, tasks: Mapping[str, child.Task]
+) -> dict[str, Any]:
     """The reply to one request: what the copy sends, or how it ended without a reply.
 
     ``inbox`` is watched: where its sender is gone, the copy is ended, and so is the zygote.
     """
-    from steptp_dagster.users import child
-
     with tempfile.TemporaryFile() as faults:
         reader, writer = os.pipe()
         process = os.fork()
         if process == 0:
             for descriptor in (reader, inbox.fd, replies):
                 os.close(descriptor)
-            child.run(request, writer, faults)
+            child.run(request, tasks, writer, faults)
         os.close(writer)
         try:
             return _outcome(request, process, Inbox(reader), inbox, faults)
@@ -106,8 +103,6 @@ def _death(status: int, where: str) -> dict[str, Any]:
 
 def _asked(process: int, faults: IO[bytes], path: str) -> str:
     """Ask a process where it stands; the line of the user's file, or nothing."""
-    from steptp_dagster.users import child
-
     with suppress(ProcessLookupError):
         os.kill(process, child.WHERE)
     until = time.monotonic() + _LAST_WORDS

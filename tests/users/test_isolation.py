@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from steptp_dagster.dataset.user_bench import bench
 from steptp_dagster.users.files import file_of
-from steptp_dagster.users.isolation import Limits, shared
-from steptp_dagster.users.programs import Workbench
+from steptp_dagster.users.isolation import Isolation, Limits
 from steptp_dagster.users.refusal import UserRefusal
 from tests.support.users import BROKEN, BROKEN_PROGRAMS, FUNCTION
 
-BENCH = Workbench(shared(), Limits(60.0, 1500))
-NARROW = Workbench(shared(), Limits(60.0, 500))
-HASTY = Workbench(shared(), Limits(1.0, 500))
+BENCH = bench(Limits(60.0, 1500))
+NARROW = bench(Limits(60.0, 500))
+HASTY = bench(Limits(1.0, 500))
 FILE = file_of(Path("mine.py"))
 
 
@@ -102,7 +102,7 @@ def test_helpers_of_the_folder_are_found_and_do_not_shadow_python(tmp_path: Path
 
 
 def test_replies_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(shared()), "ask", lambda *_, **__: {"leir": 3, "programs": 5})
+    monkeypatch.setattr(Isolation, "ask", lambda *_, **__: {"leir": 3, "programs": 5})
     assert isinstance(BENCH.programs(FILE, ""), UserRefusal)
     assert isinstance(BENCH.samples(FILE, "", "", ["f32"], 1), UserRefusal)
     assert isinstance(BENCH.translation(FILE, "", "", {}), UserRefusal)

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from steptp_dagster.dataset.user_bench import bench
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.validity import check
 from steptp_dagster.users.files import file_of
-from steptp_dagster.users.isolation import Limits, shared
+from steptp_dagster.users.isolation import Limits
 from steptp_dagster.users.programs import (
     Untranslated,
     UserSample,
     UserTranslation,
-    Workbench,
 )
 from steptp_dagster.users.refusal import UserRefusal
 from tests.support.users import BENCHMARK, FLOW, FUNCTION, LARGE, SEVERAL
 
-BENCH = Workbench(shared(), Limits(60.0, 1500))
+BENCH = bench(Limits(60.0, 1500))
 FILE = file_of(Path("mine.py"))
 
 
@@ -34,12 +34,20 @@ def samples(text: str, program: str = "", count: int = 1) -> tuple[UserSample, .
 
 
 def translation(
-    sample: UserSample, program: str = "", dtype: str = "", *, naive: bool = False
+    sample: UserSample, program: str = "", dtype: str = "", form: str = "composed"
 ) -> UserTranslation:
-    found = BENCH.translation(FILE, sample.text, program, sample.shape, dtype, naive=naive)
+    found = BENCH.translation(FILE, sample.text, program, sample.shape, dtype, form=form)
     assert isinstance(found, UserTranslation), found
     assert check(found.signed) == ()
     return found
+
+
+def assert_faithful(found: UserTranslation) -> None:
+    assert found.objection is None
+    assert found.figures is not None
+    assert len(found.figures["comparisons"]) >= 3
+    assert found.fidelity is not None
+    assert found.fidelity < 1e-9
 
 
 def shape(sample: UserSample) -> tuple[int, ...]:
@@ -55,12 +63,12 @@ def test_benchmark_form(capfd: pytest.CaptureFixture[str]) -> None:
     assert sample.dtypes == ("f32", "f16")
     assert sample.inputs == ({"name": "x", "shape": [2, 5], "dtype": "f32"},)
     found = translation(sample)
-    assert found.faithful
+    assert_faithful(found)
     assert set(found.names.values()) == {"x", "layer.weight", "layer.bias", "output 0"}
     assert found.origins[0]["location"].startswith("mine.py:14: ")
     half = translation(sample, dtype="f16")
     assert {v.dtype for v in half.signed.signature.variables} == {"f16"}
-    assert half.faithful
+    assert_faithful(half)
     assert BENCH.screens(write(found.signed)) == ()
     assert capfd.readouterr().out == ""
 
@@ -75,15 +83,15 @@ def test_several_programs_with_nested_inputs_keywords_and_constants() -> None:
     (scale,) = samples(SEVERAL, "Scale")
     assert [i["name"] for i in scale.inputs] == ["x", "bias"]
     assert scale.constants == {"mode": "'mul'"}
-    assert translation(scale, "Scale").faithful
+    assert_faithful(translation(scale, "Scale"))
     (pair,) = samples(SEVERAL, "Pair")
     assert [i["name"] for i in pair.inputs] == ["both[0]", "both[1]['w']"]
     assert pair.constants == {"n": "3"}
     found = translation(pair, "Pair")
-    assert found.faithful
+    assert_faithful(found)
     named = {found.names[v.name] for v in found.signed.signature.variables}
     assert named == {"both[0]", "both[1]['w']", "output 0", "output 1"}
-    assert translation(samples(SEVERAL, "soft max")[0], "soft max").faithful
+    assert_faithful(translation(samples(SEVERAL, "soft max")[0], "soft max"))
     broken = BENCH.samples(FILE, SEVERAL, "Broken", ["f32"], 1)
     assert isinstance(broken, UserRefusal)
     assert broken.location == "mine.py:41"
@@ -95,7 +103,7 @@ def test_other_extents_of_constants_and_of_rows() -> None:
     assert len({str(sample.inputs) for sample in (given, *others)}) == 3
     for sample in others:
         assert f"rows = {sample.shape['rows']}\n" in sample.text
-        assert translation(sample).faithful
+        assert_faithful(translation(sample))
     rows = samples(FUNCTION.replace("torch.ones(n)", "torch.ones(4, 2)"), count=2)
     assert [s.inputs[0]["shape"] for s in rows] == [[4, 2], [3, 2]]
     assert shape(rows[1]) == (3, 2)
@@ -120,15 +128,18 @@ def test_a_large_program_is_translated_without_memory_and_compared_when_shrunk()
     assert found.fidelity is None
     assert "over 5000000" in found.unexecuted
     assert small.shape == {"batch": 8, "inner": 8, "outer": 8}
-    assert translation(small).faithful
+    assert_faithful(translation(small))
 
 
-def test_naive_form() -> None:
+def test_forms() -> None:
     text = FUNCTION.replace("x * 2", "x.reshape(1, -1).transpose(0, 1) * 2")
     (sample,) = samples(text)
-    composed, naive = translation(sample), translation(sample, naive=True)
+    composed, naive = translation(sample), translation(sample, form="naive")
     assert len(naive.signed.program.nests) > len(composed.signed.program.nests)
-    twin = BENCH.translation(FILE, FUNCTION, "", {}, "", naive=True, twin=True)
+    dead = translation(sample, form="dead-code")
+    assert len(dead.signed.program.nests) > len(composed.signed.program.nests)
+    assert dead.plain == composed.plain == write(composed.signed)
+    twin = BENCH.translation(FILE, FUNCTION, "", {}, "", form="naive", twin=True)
     assert isinstance(twin, Untranslated)
     assert twin.operator == "same-as-composed"
 

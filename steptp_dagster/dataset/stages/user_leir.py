@@ -15,14 +15,14 @@ from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
 from steptp_dagster.dataset.stages.leir import STAGE
 from steptp_dagster.dataset.stages.user_sources import limits_of, plan_of
 from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.user_bench import bench
 from steptp_dagster.dataset.versions import code_version
-from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.validity import check
 from steptp_dagster.progress import Progress
 from steptp_dagster.users.files import UserFile
-from steptp_dagster.users.isolation import Limits, shared
-from steptp_dagster.users.programs import Untranslated, Workbench
+from steptp_dagster.users.isolation import Limits
+from steptp_dagster.users.programs import Untranslated
 from steptp_dagster.users.refusal import UserRefusal
 
 
@@ -74,14 +74,14 @@ def _sample(row: Row) -> tuple[Any, ...]:
 
 def _rows(task: Task) -> dict[str, list[Row]]:
     source, told = task.source, json.loads(task.source["params"])
-    bench = Workbench(shared(), task.limits, source["seed"])
-    found = bench.translation(
+    isolated = bench(task.limits, source["seed"])
+    found = isolated.translation(
         task.file,
         source["code"],
         told["name"],
         json.loads(source["shapes"]),
         source["dtype"] if told["cast"] else "",
-        naive=source["form"] == "naive",
+        form=source["form"],
         twin=task.twin,
     )
     if isinstance(found, UserRefusal):
@@ -93,21 +93,17 @@ def _rows(task: Task) -> dict[str, list[Row]]:
         return _refused(source, "result-invalid", f"{violation.kind}: {violation.message}")
     for violation in check_limits(found.signed):
         return _refused(source, "result-over-limits", f"{violation.kind}: {violation.message}")
-    if found.fidelity is not None and not found.faithful:
-        message = f"normalised difference {found.fidelity:.1e} from PyTorch"
-        return _refused(source, "unfaithful", message)
-    screens = list(bench.screens(write(found.signed)))
-    if found.fidelity is None and not screens:
-        screens = ["not-executed"]
+    figures = dict(found.figures or {})
+    if found.objection is not None:
+        return _refused(source, *found.objection, **figures)
+    screens = list(isolated.screens(found.plain))
+    if not figures:
+        figures = {"message": f"not executed: {found.unexecuted}"}
+        screens = screens or ["not-executed"]
     row = row_of(found.signed)
-    translation = {
-        "leir_id": row["leir_id"],
-        "fidelity": found.fidelity,
-        "screens": screens,
-        "message": f"not executed: {found.unexecuted}" if found.fidelity is None else None,
-    }
-    return {"translations": [translation_row(source, **translation)], "leir_programs": [row]}
+    known = translation_row(source, leir_id=row["leir_id"], screens=screens, **figures)
+    return {"translations": [known], "leir_programs": [row]}
 
 
-def _refused(source: Row, what: str, message: str) -> dict[str, list[Row]]:
-    return {"translations": [translation_row(source, refusal=what, message=message)]}
+def _refused(source: Row, what: str, message: str, **known: object) -> dict[str, list[Row]]:
+    return {"translations": [translation_row(source, refusal=what, message=message, **known)]}

@@ -10,11 +10,12 @@ from steptp_dagster.dataset.ids import canonical_json, digest, source_id
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, USER_PROGRAMS, Row
 from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.user_bench import bench
 from steptp_dagster.dataset.versions import code_version
 from steptp_dagster.progress import Progress
 from steptp_dagster.users.files import Content, UserFile, read
-from steptp_dagster.users.isolation import Limits, shared
-from steptp_dagster.users.programs import UserProgram, UserSample, Workbench
+from steptp_dagster.users.isolation import Limits
+from steptp_dagster.users.programs import UserProgram, UserSample
 from steptp_dagster.users.refusal import UserRefusal
 
 #: The same stage as that of the library's programs, with one more table in front.
@@ -87,14 +88,16 @@ def _rows(task: Task) -> dict[str, list[Row]]:
     """Rows of a file; each of its programs is looked at by itself, so none hurts another."""
     if isinstance(task.content, UserRefusal):
         return {"user_programs": [_broken(task, task.content)], "source_programs": []}
-    bench = Workbench(shared(), task.limits, task.seed)
-    programs = bench.programs(task.file, task.content.text)
+    isolated = bench(task.limits, task.seed)
+    programs = isolated.programs(task.file, task.content.text)
     if isinstance(programs, UserRefusal):
         return {"user_programs": [_broken(task, programs)], "source_programs": []}
     users: list[Row] = []
     sources: list[Row] = []
     for program in programs:
-        found = bench.samples(task.file, task.content.text, program.name, task.dtypes, task.samples)
+        found = isolated.samples(
+            task.file, task.content.text, program.name, task.dtypes, task.samples
+        )
         if isinstance(found, UserRefusal):
             users.append(_broken(task, found, program))
             continue
