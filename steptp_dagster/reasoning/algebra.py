@@ -179,6 +179,11 @@ def decided_by(signed: SignedProgram, tensor: Value) -> tuple[Value, ...]:
     return data_of(signed).decided_by(name_of(tensor))
 
 
+def amplified_by(signed: SignedProgram, tensor: Value) -> tuple[Value, ...]:
+    """Paths of the equations with a difference of related values that depend on a tensor."""
+    return data_of(signed).amplified_by(name_of(tensor))
+
+
 def new_parts(before: SignedProgram, after: SignedProgram, path: Value) -> tuple[str, ...]:
     """Operations that an equation has after the step and had not before."""
     old, new = equation_at(before, path).value, equation_at(after, path).value
@@ -334,6 +339,7 @@ KINDS: Final[Mapping[str, Derivation]] = {
         takes_infinity,
         sources_of,
         decided_by,
+        amplified_by,
     )
 }
 PAIRED: Final[Mapping[str, Derivation]] = {

@@ -58,6 +58,15 @@ def _decided(fact: Fact) -> str:
     return f"the last digits of {name} may decide something at {where}"
 
 
+def _amplified(fact: Fact) -> str:
+    name = code(str(fact.arguments[0]))
+    if not fact.value:
+        return f"no difference of related values depends on {name}"
+    paths = fact.value if isinstance(fact.value, tuple) else ()
+    where = statements(path_of(path) for path in paths)
+    return f"a difference of related values depends on {name} at {where}"
+
+
 def _new(fact: Fact) -> str:
     if not fact.value:
         return f"{_where(fact)} computes no new intermediate value"
@@ -92,6 +101,7 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     ),
     "sources_of": _sources,
     "decided_by": _decided,
+    "amplified_by": _amplified,
     "law": lambda f: f"the law is {codes(f.value)}, {code(str(f.arguments[0]))}",
     "new_parts": _new,
     "same_algebra": lambda f: (

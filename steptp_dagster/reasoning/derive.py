@@ -75,6 +75,7 @@ at_least             path, text, text    a bound between two values, the first n
 takes_infinity       path, text          whether minus infinity in the data may reach a value
 sources_of           path, text          inputs and parameters that a value depends on
 decided_by           tensor              paths of the equations that decide by values made of it
+amplified_by         tensor              paths of the differences between values related to it
 sites                strategy            number of sites that a strategy lists
 alternative          strategy, site      a figure of ``leir.cost`` after a step at another site
 ===================  ==================  ======================================================

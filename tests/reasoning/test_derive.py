@@ -55,6 +55,7 @@ EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
     ("sources_of", "before", (SUM, "C^{f32,g}_{a}*A^{f16,g}_{tx,a}"), ("A", "C")),
     ("decided_by", "before", ("D",), ()),
     ("decided_by", "before", ("Y",), (COPY,)),
+    ("amplified_by", "before", ("D",), ()),
     ("law", "pair", ("common-factor",), "a*b+a*c -> a*(b+c)"),
     ("headroom", "pair", ("f32",), 80),
     ("new_parts", "pair", (SUM,), ()),

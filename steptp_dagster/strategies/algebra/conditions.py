@@ -306,13 +306,20 @@ def in_range(question: Question, node: Typed, match: Match) -> Proof:
 
 
 def decides_nothing(question: Question) -> Proof:
-    """No decision depends on the last digits of the equation's target."""
+    """No decision depends on the last digits of the equation's target, and no difference."""
     tensor = question.equation.target.name
-    where = data_of(question.program).decided_by(tensor)
-    if where:
-        number = ".".join(str(i + 1) for i in where[0])
-        return f"statement {number} takes a decision on values that depend on {tensor}"
-    return (before_fact("decided_by", tensor, value=()),)
+    data = data_of(question.program)
+    for found, words in (
+        (data.decided_by(tensor), "takes a decision on values"),
+        (data.amplified_by(tensor), "takes a difference of related values"),
+    ):
+        if found:
+            number = ".".join(str(i + 1) for i in found[0])
+            return f"statement {number} {words} that depend on {tensor}"
+    return (
+        before_fact("decided_by", tensor, value=()),
+        before_fact("amplified_by", tensor, value=()),
+    )
 
 
 def negated_where(parts: tuple[tuple[Expr, bool], ...]) -> tuple[Expr, ...]:

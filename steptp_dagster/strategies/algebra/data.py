@@ -5,6 +5,9 @@
 * A tensor *decides* where a value that depends on it selects more than last digits: it becomes an
   integer or a truth value, stands in a subscript or guard, is rounded to a whole number, or picks
   one of two branches that do not contain it, such as ``if_then_else(X>0,1,0)``.
+* A difference *amplifies* the last digits of a tensor where it is taken between values that share a
+  source, such as deviations from a mean: where the two were equal, digits are all that is left.
+  Differences that ``exp`` takes are left out: a softmax is as exact as its scores.
 * Data holds ``-inf`` only where a program has a use for masks: it selects, compares or
   exponentiates. In plain arithmetic infinities stand for nothing.
 """
@@ -17,6 +20,7 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Exp
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, children, equations, expressions, iter_expr
+from steptp_dagster.strategies.algebra.trees import is_sum, terms
 from steptp_dagster.strategies.values import ValueFacts, facts_of
 
 _WHOLE: Final = ("floor", "ceil", "round")
@@ -70,21 +74,46 @@ class Data:
 
     def decided_by(self, tensor: str) -> tuple[Path, ...]:
         """Paths of the equations where values that depend on ``tensor`` decide, in text order."""
-        reached = {tensor}
-        while True:
-            more = {
-                one.equation.target.name
-                for one in self._located
-                if any(a.name in reached for e in expressions(one.equation) for a in accesses_in(e))
-            }
-            if more <= reached:
-                break
-            reached |= more
+        reached = self._reached(tensor)
         return tuple(
             one.path
             for one in self._located
             if any(access.name in reached for access in decisive(one.equation))
         )
+
+    def amplified_by(self, tensor: str) -> tuple[Path, ...]:
+        """Paths of the equations with a difference of related values that depend on ``tensor``."""
+        reached = self._reached(tensor)
+        return tuple(
+            one.path
+            for one in self._located
+            if any(self._amplifies(total, reached) for total in _sums(one.equation.value))
+        )
+
+    def _amplifies(self, total: Expr, reached: frozenset[str]) -> bool:
+        """Whether two terms of opposite signs share a source, one of them made of ``reached``."""
+        found = [
+            (t.inverse, self.sources(t.expr), any(a.name in reached for a in accesses_in(t.expr)))
+            for t in terms(total)
+        ]
+        return any(
+            a[0] != b[0] and (a[2] or b[2]) and bool(a[1] & b[1])
+            for i, a in enumerate(found)
+            for b in found[i + 1 :]
+        )
+
+    def _reached(self, tensor: str) -> frozenset[str]:
+        """The tensor and all that is computed from it."""
+        reached = frozenset({tensor})
+        while True:
+            more = reached | {
+                one.equation.target.name
+                for one in self._located
+                if any(a.name in reached for e in expressions(one.equation) for a in accesses_in(e))
+            }
+            if more == reached:
+                return reached
+            reached = more
 
     def _close(self) -> None:
         changed = True
@@ -134,6 +163,23 @@ def _decisive(expr: Expr) -> Iterator[Access]:
         case _:
             for child in children(expr):
                 yield from _decisive(child)
+
+
+def _sums(expr: Expr) -> Iterator[Expr]:
+    """The sums in an expression that are no terms of another one, nor what ``exp`` takes."""
+    if isinstance(expr, Access | Compare):
+        return
+    if is_sum(expr):
+        yield expr
+        for term in terms(expr):
+            yield from _sums(term.expr)
+        return
+    for child in children(expr):
+        if isinstance(expr, Call) and expr.function == "exp" and is_sum(child):
+            for term in terms(child):
+                yield from _sums(term.expr)
+        else:
+            yield from _sums(child)
 
 
 def _nodes(equation: Equation) -> Iterator[Expr]:
