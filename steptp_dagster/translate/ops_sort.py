@@ -12,7 +12,8 @@ from steptp_dagster.translate.ops_reduce import largest
 from steptp_dagster.translate.scalars import ONE, ZERO, Scalar, add, choose, compare, literal
 from steptp_dagster.translate.values import Value, filled
 
-_TIES = "positions, where equal values may come in any order; torch.sort(x, stable=True) does"
+#: Why positions are refused where PyTorch leaves the order of equal values open.
+_TIES = "positions of values that may be equal, in any order; those of sort(stable=True) do"
 
 
 def _ranks(op: Call, x: Value, at: int, descending: bool) -> Value:
