@@ -16,8 +16,10 @@ from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import Signature, SignedProgram
 from steptp_dagster.leir.validity import check
+from steptp_dagster.reasoning.conditions import CONDITIONS, condition
 from steptp_dagster.reasoning.render import render_json, render_text
 from steptp_dagster.reasoning.style import STYLES, Style
+from steptp_dagster.reasoning.wording import sentence
 from steptp_dagster.strategies.alternatives import compared, surveyed
 from steptp_dagster.strategies.base import Refusal, Strategy, Survey
 from steptp_dagster.strategies.registry import faults, strategies
@@ -160,5 +162,10 @@ def _listing(survey: Survey) -> str:
     lines = lines or ["no site"]
     for refusal in survey.refusals:
         where = ".".join(str(i + 1) for i in refusal.path)
-        lines.append(f"refused at statement {where}: {refusal.reason}: {refusal.message}")
+        place = f"statement {where}" if where else "the program"
+        told, needed = sentence(refusal.message), condition(refusal.reason).holds
+        known = refusal.reason in CONDITIONS
+        lines.append(
+            f"refused at {place}: {refusal.reason}: {told}" + f" Needed: {needed}." * known
+        )
     return "\n".join(lines)

@@ -117,7 +117,7 @@ class OperatorFusion(Strategy):
                 self.name,
                 path,
                 "thread-axes-differ",
-                f"thread axes {list(thread_axes(first))} and {list(thread_axes(second))}",
+                f"the first nest runs on {_axes(first)}, the second on {_axes(second)}",
             )
             return
         private = private_intermediates(program, path)
@@ -311,3 +311,8 @@ def _carries_nothing(after: SignedProgram, path: Path, loop: Loop) -> tuple[Fact
     found = carried(after, path, loop.index)
     value = "none" if found.reduction is Answer.NONE else "reduction"
     return (after_fact("depends", path, loop.index, value=value),)
+
+
+def _axes(nest: Nest) -> str:
+    """The thread axes of a nest in words."""
+    return " and ".join(thread_axes(nest)) or "no thread axis"

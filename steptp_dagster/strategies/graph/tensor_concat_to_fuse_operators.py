@@ -194,7 +194,8 @@ def _pair(program: SignedProgram, i: int) -> Twins | tuple[str, str]:
     if single(first) is None or single(second) is None:
         return "nest-shared", "a nest holds more than one equation, or a guarded one"
     if not headers_fit(first, second):
-        return "headers-differ", f"{loops_text(first.loops)} and {loops_text(second.loops)}"
+        headers = f"{loops_text(first.loops)} and {loops_text(second.loops)}"
+        return "headers-differ", f"the loop headers differ: {headers}"
     found = twins(first, second)
     if found is None:
         return "equations-differ", "the equations differ in more than names"

@@ -220,8 +220,8 @@ def read_objection(program: SignedProgram, point: Point, tensor: str) -> tuple[s
     if found.reads <= found.elements:
         return (
             "no-reuse",
-            f"the copy of {tensor} under {point.under} would hold {found.elements} element(s)"
-            f" for {found.reads} read(s)",
+            f"the copy of {tensor} under {point.under} would hold {found.elements} elements"
+            f" and be read {found.reads} times",
         )
     return None
 

@@ -34,7 +34,8 @@ class LoopReorder(Strategy):
     A serial loop never comes to stand around all bound loops, which would make another kernel
     launch of each of its iterations; inside a block loop it may stand around thread loops, as the
     loop over the tiles of a reduction does. A bound loop may move out, unless something private to
-    a thread or block then lives across the iterations of the loop that moves in. Exchanging two bound loops, or a loop that runs once, would change nothing but the text.
+    a thread or block then lives across the iterations of the loop that moves in. Exchanging two
+    bound loops, or a loop that runs once, would change nothing but the text.
 
         === example
         --- before

@@ -170,7 +170,9 @@ def factorable(program: SignedProgram, path: tuple[int, ...]) -> Reduction | Pro
     """The reduction at ``path``, or the first precondition that it fails."""
     update = classify(program)[path]
     if update.kind != "update":
-        return Problem("not-associative", f"the equation is an {update.kind}, no pure update")
+        return Problem(
+            "not-associative", f"the equation is no pure update but of kind {update.kind}"
+        )
     found = reduction_at(program, path, update)
     if found is None:
         return Problem("nest-shared", "other statements stand beside the update in its loops")
