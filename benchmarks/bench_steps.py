@@ -7,7 +7,8 @@ strategy on one source: its time (processor time, survey and all steps) over the
 steps. Prints median, 90th percentile and worst over the cases, by strategy and over all. The
 target is a median of 1.5 ms per step.
 
-Nothing is known of a program when a case begins. Cases with more than ``MOST`` sites take an even
+A survey takes a valid program, so that the program itself has been checked when a case begins;
+nothing else is known of it. Cases with more than ``MOST`` sites take an even
 sample of the sites; their survey counts in the same proportion.
 """
 
@@ -25,6 +26,7 @@ from steptp_dagster.leir import nest_memory
 from steptp_dagster.leir.fileform import read, write
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.registry import strategies, strategy
 from steptp_dagster.strategies.step import Step, take
 from steptp_dagster.translate.translate import Translation, translate
@@ -84,6 +86,8 @@ def case(name: str, source: str, text: str) -> Case | None:
     """Run one case; None where the strategy has no site."""
     nest_memory.forget()
     program = read(text).signed
+    if fault(program) is not None:
+        raise SystemExit(f"{source} is not legal")
     one = strategy(name)
     start = process_time()
     sites = one.survey(program).sites

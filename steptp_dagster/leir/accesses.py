@@ -53,7 +53,7 @@ class Accesses:
         makers = [
             nest
             for nest, known in zip(self.signed.program.nests, self.known, strict=True)
-            if any(t.written and t.name in wanted for t in known.outline.touched)
+            if not wanted.isdisjoint(known.outline.written)
         ]
         return Tables(self.signed.signature, makers)
 
@@ -82,9 +82,8 @@ class Accesses:
         """Which top-level nests write each tensor that is written, in text order."""
         found: dict[str, list[int]] = {}
         for i, known in enumerate(self.known):
-            for touched in known.outline.touched:
-                if touched.written:
-                    found.setdefault(touched.name, []).append(i)
+            for name in known.outline.written:
+                found.setdefault(name, []).append(i)
         return {name: tuple(nests) for name, nests in found.items()}
 
     def writes_until(self, tensor: str, i: int) -> list[Use]:

@@ -12,6 +12,7 @@ condition's affine parts, and *clips*, intervals of whole sums such as the ``c*4
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import Final
 
@@ -86,6 +87,7 @@ def form_text(form: Form) -> str:
     return "+".join(parts).replace("+-", "-")
 
 
+@lru_cache(maxsize=1024)
 def index(name: str) -> Form:
     """The form of a loop index."""
     return Form(0, ((name, 1),))
@@ -285,6 +287,21 @@ def names_in(form: Form) -> frozenset[str]:
 def is_opaque(form: Form) -> bool:
     """Whether the form contains a value of which only an interval is known."""
     return any(isinstance(leaf, Opaque) for leaf in leaves(form))
+
+
+def value_at(form: Form, point: Mapping[str, int]) -> int | None:
+    """The value of a form where its indices have the given values; None with opaque values."""
+    total = form.const
+    for atom, k in form.terms:
+        if isinstance(atom, str):
+            total += k * point[atom]
+            continue
+        inner = None if isinstance(atom, Opaque) else value_at(atom.inner, point)
+        if inner is None or isinstance(atom, Opaque):
+            return None
+        divided = inner // atom.divisor if isinstance(atom, FloorDiv) else inner % atom.divisor
+        total += k * divided
+    return total
 
 
 def substitute(form: Form, by: Mapping[str, Form], bounds: Bounds) -> Form:

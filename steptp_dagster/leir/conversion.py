@@ -7,6 +7,7 @@ that wrap-around never goes unnoticed.
 
 import itertools
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from steptp_dagster.leir.affine import (
@@ -42,6 +43,7 @@ _I64: Final = DTYPES["i64"]
 _MAX_CASES: Final = 16
 
 
+@cache
 def integer_range(dtype: DType) -> Interval:
     """Lowest and highest value of an integer type (bool: 0 and 1)."""
     if dtype.kind == "bool":

@@ -7,13 +7,15 @@ its condition and, figure by figure, the more expensive branch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
-from steptp_dagster.leir.ast import LOGICAL, Access, Binary, Call, Equation
+from steptp_dagster.leir.ast import LOGICAL, Access, Binary, Call, Equation, Nest
 from steptp_dagster.leir.dtypes import DTYPES, SCOPES
+from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typed, typed_equation
-from steptp_dagster.leir.walk import all_nests, equations
+from steptp_dagster.leir.walk import equations_in, nests_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,25 @@ class Cost:
 
 def cost(signed: SignedProgram) -> Cost:
     """The size measures of a program. Total: also on programs that are not valid."""
-    program = signed.program
+    parts = [_of_nest(nest) for nest in signed.program.nests]
+    return Cost(
+        nests=len(parts),
+        loops=sum(part.loops for part in parts),
+        equations=sum(part.equations for part in parts),
+        loop_depth=max(part.loop_depth for part in parts),
+        iterations=sum(part.iterations for part in parts),
+        flops=sum(part.flops for part in parts),
+        bytes_read={scope: sum(p.bytes_read[scope] for p in parts) for scope in SCOPES},
+        bytes_written={scope: sum(p.bytes_written[scope] for p in parts) for scope in SCOPES},
+    )
+
+
+@per_nest
+def _of_nest(nest: Nest) -> Cost:
+    """The size measures of one top-level nest."""
     iterations = flops = depth = count = 0
     read, written = dict.fromkeys(SCOPES, 0), dict.fromkeys(SCOPES, 0)
-    for located in equations(program):
+    for located in equations_in(nest):
         instances = prod(loop.extent for loop in located.loops)
         count += 1
         depth = max(depth, len(located.loops))
@@ -55,8 +72,8 @@ def cost(signed: SignedProgram) -> Cost:
         target = located.equation.target
         written[target.scope] += DTYPES[target.dtype].bytes * instances
     return Cost(
-        nests=len(program.nests),
-        loops=sum(len(nest.loops) for _, nest in all_nests(program)),
+        nests=1,
+        loops=sum(len(inner.loops) for _, inner in nests_in(nest)),
         equations=count,
         loop_depth=depth,
         iterations=iterations,
@@ -70,6 +87,7 @@ def cost(signed: SignedProgram) -> Cost:
 _Work = tuple[int, dict[str, int]]
 
 
+@lru_cache(maxsize=4096)
 def _per_instance(equation: Equation) -> _Work:
     typed = typed_equation(equation)
     parts = [_work(subscript) for subscript in typed.target.operands]

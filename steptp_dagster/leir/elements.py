@@ -26,10 +26,13 @@ def check_elements(
     uses: list[Violation] = []
     starts: list[Violation] = []
     divisions: list[Violation] = []
+    before: dict[str, tuple[int, ...]] = {}
     for i, facts in enumerate(accesses.facts):
-        if not _is_clean(accesses, shapes, updates, broken, i):
+        if not _is_clean(accesses, shapes, updates, broken, before, i):
             uses.extend(_uses(accesses, shapes, updates, broken, i))
             starts.extend(_starts(accesses, updates, broken, i))
+        for name in facts.outline.written:
+            before[name] = (*before.get(name, ()), facts.serial)
         divisions.extend(facts.found("divisions", partial(_divisions, accesses, i)))
     yield from uses
     yield from starts
@@ -44,12 +47,13 @@ def _is_clean(
     shapes: Mapping[str, Shape],
     updates: Updates,
     broken: frozenset[str],
+    before: Mapping[str, tuple[int, ...]],
     i: int,
 ) -> bool:
     """Whether nest ``i`` surely has nothing wrong, tensor by tensor.
 
     What is wrong with the uses of a tensor depends on its shape, on whether it is a source or an
-    output, and on who writes it in the nests before.
+    output, and on who writes it in the nests ``before``.
     """
     facts = accesses.facts[i]
     known = accesses.signed.signature.by_name
@@ -59,8 +63,7 @@ def _is_clean(
             continue
         variable = known.get(name)
         role = None if variable is None else variable.role == "output"
-        before = tuple([accesses.facts[j].serial for j in accesses.writers.get(name, ()) if j < i])
-        key = (name, shapes[name], role, before)
+        key = (name, shapes[name], role, before.get(name, ()))
         if facts.found(key, partial(_of_tensor, accesses, shapes, updates, i, name)):
             return False
     return True

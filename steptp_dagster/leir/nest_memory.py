@@ -12,6 +12,7 @@ kept per nest object and place (uses), or not at all (violations).
 
 import itertools
 from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
 from typing import Final, TypeVar
 
 from steptp_dagster.leir.ast import Nest
@@ -81,15 +82,17 @@ class NestFacts:
 
 
 class KnownNest:
-    """A nest, up to equality. ``serial`` is equal for equal nests while they are remembered."""
+    """A nest, up to equality. ``serial`` is equal for equal nests while they are remembered.
 
-    __slots__ = ("_facts", "_plain", "outline", "reads_back", "serial")
+    ``figures`` holds what functions of the nest alone gave (``per_nest``).
+    """
+
+    __slots__ = ("_facts", "_plain", "figures", "outline", "serial")
 
     def __init__(self, nest: Nest) -> None:
         self.serial = next(_SERIALS)
         self.outline = outline_of(nest)
-        #: Whether its text reads back as the nest; None where that was not asked.
-        self.reads_back: bool | None = None
+        self.figures: dict[Callable[[Nest], object], object] = {}
         self._plain = NestFacts(self.outline, ())
         self._facts: dict[tuple[Table, ...], NestFacts] = {}
 
@@ -117,6 +120,19 @@ def known_nest(nest: Nest) -> KnownNest:
     if known is None:
         known = remember(_BY_VALUE, nest, KnownNest(nest), NESTS)
     return remember(_BY_IDENTITY, id(nest), (nest, known), NESTS)[1]
+
+
+def per_nest(function: Callable[[Nest], _Value]) -> Callable[[Nest], _Value]:
+    """Remember a function of the nest alone; its results hold no positions in the text."""
+
+    @wraps(function)
+    def remembered(nest: Nest) -> _Value:
+        figures = known_nest(nest).figures
+        if function not in figures:
+            figures[function] = function(nest)
+        return figures[function]  # type: ignore[return-value]  # what this function gave
+
+    return remembered
 
 
 def forget() -> None:

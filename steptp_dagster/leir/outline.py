@@ -6,7 +6,7 @@ or writes them. It depends on the nest alone and is made once per nest.
 
 from dataclasses import dataclass
 
-from steptp_dagster.leir.ast import BLOCK_AXES, Access, Equation, Expr, Nest
+from steptp_dagster.leir.ast import BLOCK_AXES, Access, Equation, Expr, Index, Nest
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.walk import children
 
@@ -33,11 +33,14 @@ class Touched:
 class Outline:
     """The tensors of one nest in the order of their first use.
 
-    ``tables`` are the tensors that are accessed as integers.
+    ``written`` names those that are written, ``tables`` those that are accessed as integers.
+    ``closed``: every index that occurs is bound by a loop around it.
     """
 
     touched: tuple[Touched, ...]
+    written: tuple[str, ...]
     tables: tuple[str, ...]
+    closed: bool
 
 
 class _Seen:
@@ -57,16 +60,21 @@ class _Reader:
     def __init__(self) -> None:
         self.seen: dict[str, _Seen] = {}
         self.tables: dict[str, None] = {}
+        self.closed = True
+        self._bound: frozenset[str] = frozenset()
 
     def nest(self, nest: Nest, outer: frozenset[str]) -> None:
         """All equations of a nest that stands under the block axes ``outer``."""
         bound = {loop.axis for loop in nest.loops if loop.kind == "B"}
         blocks = outer.union(axis for axis in BLOCK_AXES if axis in bound)
+        around = self._bound
+        self._bound = around.union([loop.index for loop in nest.loops])
         for child in nest.body:
             if isinstance(child, Nest):
                 self.nest(child, blocks)
             else:
                 self.equation(child, blocks)
+        self._bound = around
 
     def equation(self, equation: Equation, blocks: frozenset[str]) -> None:
         """The target, then what is read."""
@@ -80,6 +88,10 @@ class _Reader:
 
     def reads(self, expr: Expr, blocks: frozenset[str]) -> None:
         """All accesses in an expression."""
+        if isinstance(expr, Index):
+            if expr.name not in self._bound:
+                self.closed = False
+            return
         if isinstance(expr, Access):
             self.access(expr, blocks).read = True
         for child in children(expr):
@@ -110,4 +122,5 @@ def outline_of(nest: Nest) -> Outline:
         Touched(name, seen.annotation, seen.blocks, seen.read, seen.written)
         for name, seen in reader.seen.items()
     )
-    return Outline(touched, tuple(reader.tables))
+    written = tuple(t.name for t in touched if t.written)
+    return Outline(touched, written, tuple(reader.tables), reader.closed)

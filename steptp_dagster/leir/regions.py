@@ -169,6 +169,12 @@ def single_index(form: Form) -> bool:
 
 def region(use: Use, fixed: frozenset[str]) -> Region | None:
     """Where a write goes while the indices in ``fixed`` stand still; None if that is no region."""
+    if fixed not in use.regions:
+        use.regions[fixed] = _whole_region(use, fixed)
+    return use.regions[fixed]
+
+
+def _whole_region(use: Use, fixed: frozenset[str]) -> Region | None:
     bounds = use.statement.bounds
     split = [_split(form, fixed) for form in use.forms]
     if any(part is None for part in split):

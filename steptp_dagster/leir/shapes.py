@@ -4,10 +4,21 @@ An intermediate is as large as its writes demand: per dimension the largest subs
 writes that can happen, plus 1. ``l`` and ``s`` tensors have the shape of one instance.
 """
 
+from collections.abc import Mapping
+
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Use
-from steptp_dagster.leir.affine import FloorDiv, Form, Terms
-from steptp_dagster.leir.formulas import TRUE, NonNegative, Zero, atoms_of
+from steptp_dagster.leir.affine import (
+    Atom,
+    FloorDiv,
+    Form,
+    Interval,
+    Modulo,
+    Opaque,
+    Terms,
+    value_at,
+)
+from steptp_dagster.leir.formulas import TRUE, Formula, NonNegative, Zero, atoms_of
 from steptp_dagster.leir.nest_memory import Extents
 from steptp_dagster.leir.regions import dense, single_index
 from steptp_dagster.leir.signature import SignedProgram
@@ -83,7 +94,7 @@ def _reached(write: Use) -> Shape | None:
     shape = []
     for form in write.subscripts:
         _, high = write.bounds.interval(form)
-        if not _attained(write, form):
+        if not _attained(write, form) and not _witnessed(write, form, high):
             exact = sets.highest(write, form)
             if exact is None and sets.happens(write) is False:
                 return None
@@ -118,3 +129,55 @@ def _attained(use: Use, form: Form) -> bool:
         if part.form.terms not in matching or not dense(form.terms, bounds.box):
             return False
     return True
+
+
+def _witnessed(use: Use, form: Form, high: int) -> bool:
+    """Whether the form is ``high`` at a point that is known to satisfy the condition.
+
+    The form's own indices stand where it is largest, the others first low and then high.
+    """
+    atoms = atoms_of(use.formula)
+    if not all(isinstance(part, NonNegative | Zero) for part in atoms):
+        return False
+    box = use.bounds.box
+    largest: dict[str, int] = {}
+    for atom, k in form.terms:
+        place = _largest(atom, box) if k > 0 else _lowest(atom, box)
+        if place is None or place[0] in largest:
+            return False
+        largest[place[0]] = place[1]
+    for end in (0, 1):
+        point = {name: span[end] for name, span in box.items()} | largest
+        if value_at(form, point) == high and all(_holds(part, point) for part in atoms):
+            return True
+    return False
+
+
+def _largest(atom: Atom, box: Mapping[str, Interval]) -> tuple[str, int] | None:
+    """An index and a value of it at which a quotient or remainder of it may be largest."""
+    if isinstance(atom, str):
+        return atom, box[atom][1]
+    if isinstance(atom, Opaque) or len(atom.inner.terms) != 1 or atom.inner.terms[0][1] != 1:
+        return None
+    inner = atom.inner.terms[0][0]
+    if not isinstance(inner, str):
+        return None
+    low, high = box[inner]
+    if isinstance(atom, Modulo):  # the last value with the remainder divisor - 1
+        last = high - (high + atom.inner.const + 1) % atom.divisor
+        high = last if last >= low else high
+    return inner, high
+
+
+def _lowest(atom: Atom, box: Mapping[str, Interval]) -> tuple[str, int] | None:
+    return (atom, box[atom][0]) if isinstance(atom, str) else None
+
+
+def _holds(part: Formula, point: Mapping[str, int]) -> bool:
+    match part:
+        case NonNegative(form):
+            value = value_at(form, point)
+            return value is not None and value >= 0
+        case Zero(form):
+            return value_at(form, point) == 0
+    return False

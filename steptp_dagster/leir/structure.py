@@ -62,8 +62,11 @@ def _nest(accesses: Accesses, i: int) -> tuple[_Found, ...]:
 
 def _alone(accesses: Accesses, i: int) -> Iterator[_Found]:
     part = accesses.part(i)
-    for violation in (*_loops(part.nest, (i,), []), *_indices(part.statements)):
+    for violation in _loops(part.nest, (i,), []):
         yield 0, violation, ()
+    if not accesses.known[i].outline.closed:
+        for violation in _indices(part.statements):
+            yield 0, violation, ()
     for violation, names in _threads(part):
         yield 2, violation, names
     for statement in part.statements:

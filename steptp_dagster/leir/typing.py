@@ -37,7 +37,7 @@ from steptp_dagster.leir.ast import (
 from steptp_dagster.leir.dtypes import DTYPES, DType
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.violation import Violation
-from steptp_dagster.leir.walk import Path, equations
+from steptp_dagster.leir.walk import Path, children, equations
 
 _BOOL: Final = DTYPES["bool"]
 _I64: Final = DTYPES["i64"]
@@ -290,7 +290,56 @@ def type_violations(equation: Equation, path: Path = ()) -> tuple[Violation, ...
 @lru_cache(maxsize=4096)
 def well_typed(equation: Equation) -> bool:
     """Whether an equation breaks no type rule; remembered, since most equations recur."""
-    return not type_violations(equation)
+    return _plain(equation) or not type_violations(equation)
+
+
+#: Integer literals up to this fit every integer type, so that nobody needs to know which it is.
+_SMALL: Final = 127
+
+
+def _plain(equation: Equation) -> bool:
+    """Whether an equation surely breaks no type rule, by a look at each node without its type."""
+    guard = equation.guard
+    return (
+        _plain_value(equation.target)
+        and _plain_value(equation.value)
+        and (guard is None or (_is_condition(guard) and _plain_value(guard)))
+    )
+
+
+def _plain_value(expr: Expr) -> bool:
+    match expr:
+        case Int():
+            return expr.value <= _SMALL
+        case Access():
+            return all(map(_plain_subscript, expr.subscripts))
+        case Binary(op="&" | "|"):
+            if not (_is_condition(expr.left) and _is_condition(expr.right)):
+                return False
+        case Binary(op="**"):
+            return isinstance(expr.right, Int) and all(map(_plain_value, children(expr)))
+        case Call(function="if_then_else") if not _is_condition(expr.arguments[0]):
+            return False
+    return all(map(_plain_value, children(expr)))
+
+
+def _plain_subscript(expr: Expr) -> bool:
+    match expr:
+        case Index():
+            return True
+        case Int():
+            return expr.value <= _SMALL
+        case Binary():
+            return (
+                expr.op in _SUBSCRIPT_OPS
+                and _plain_subscript(expr.left)
+                and _plain_subscript(expr.right)
+            )
+    return False
+
+
+def _is_condition(expr: Expr) -> bool:
+    return isinstance(expr, Compare) or (isinstance(expr, Binary) and expr.op in LOGICAL)
 
 
 def violations_of(typed: TypedEquation, path: Path) -> Iterator[Violation]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Statement, Use, common_loops
-from steptp_dagster.leir.affine import Form, names_in
+from steptp_dagster.leir.affine import Form, Opaque, names_in
 from steptp_dagster.leir.apart import proved_apart
 from steptp_dagster.leir.ast import Access, Binary, Call, Equation, Expr, Unary
 from steptp_dagster.leir.formulas import TRUE
@@ -279,6 +279,8 @@ def written_before(reader: Use, writes: Sequence[Use]) -> bool | None:
             place = region(write, frozenset(ref.name for ref in reader.chain[:n]))
             if place is not None and covers(place, reader):
                 return True
+            if _mirrors(write, reader, n):
+                return True
         if _written_some_iterations_ago(reader, write):
             return True
     if not certain:
@@ -301,6 +303,48 @@ def _written_together(reader: Use, writes: Sequence[Use]) -> bool:
             if place is not None and not place.needs and (box := box_of(place)) is not None:
                 boxes.append(box)
     return boxes_cover(boxes, tuple(reader.bounds.interval(form) for form in reader.forms))
+
+
+def _mirrors(write: Use, reader: Use, common: int) -> bool:
+    """Whether an earlier write goes, in loops of its own, over the very coordinates of a reader.
+
+    So it does where its forms are the reader's with other indices, which run at least as far.
+    """
+    if write.formula != TRUE:
+        return False
+    names = {ref.name: ref.name for ref in reader.chain[:common]}
+    for mine, other in zip(write.forms, reader.forms, strict=True):
+        if not _renames(mine, other, names):
+            return False
+    box = write.bounds.box
+    for name, other_name in names.items():
+        low, high = reader.bounds.box[other_name]
+        if low < box[name][0] or high > box[name][1]:
+            return False
+    return True
+
+
+def _renames(mine: Form, other: Form, names: dict[str, str]) -> bool:
+    """Whether renaming indices turns one form into the other; extends ``names`` on the way."""
+    if mine.const != other.const or len(mine.terms) != len(other.terms):
+        return False
+    for (atom, k), (counterpart, factor) in zip(mine.terms, other.terms, strict=True):
+        if k != factor:
+            return False
+        if isinstance(atom, str) or isinstance(counterpart, str):
+            if not (isinstance(atom, str) and isinstance(counterpart, str)):
+                return False
+            if names.setdefault(atom, counterpart) != counterpart:
+                return False
+        elif (
+            isinstance(atom, Opaque)
+            or isinstance(counterpart, Opaque)
+            or type(atom) is not type(counterpart)
+            or atom.divisor != counterpart.divisor
+            or not _renames(atom.inner, counterpart.inner, names)
+        ):
+            return False
+    return True
 
 
 def _written_some_iterations_ago(reader: Use, write: Use) -> bool:

@@ -43,6 +43,7 @@ from steptp_dagster.leir.walk import Path, children
 
 if TYPE_CHECKING:  # what later analyses keep here
     from steptp_dagster.leir.dependence import Carried
+    from steptp_dagster.leir.regions import Region
     from steptp_dagster.leir.updates import Update
 
 Role = Literal["target", "value", "guard"]
@@ -102,6 +103,8 @@ class Use:
     formula: Formula
     forms: tuple[Form, ...]
     private: int
+    #: Where a write goes while some indices stand still (``regions``).
+    regions: "dict[frozenset[str], Region | None]" = field(default_factory=dict, repr=False)
     _bounds: Bounds | None = field(default=None, repr=False)
     _opaque: bool | None = field(default=None, repr=False)
     _data: bool | None = field(default=None, repr=False)

@@ -7,7 +7,8 @@ body, and so on. Paths order statements in text order.
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
+from operator import attrgetter, is_
+from typing import Any, Final, assert_never
 
 from steptp_dagster.leir.ast import (
     RESERVED_NAMES,
@@ -43,54 +44,69 @@ class Located:
     equation: Equation
 
 
+def _none(_: Expr) -> tuple[Expr, ...]:
+    return ()
+
+
+#: The direct sub-expressions by type of node: a table, since every traversal asks.
+_CHILDREN: Final[dict[type, Callable[[Any], tuple[Expr, ...]]]] = {
+    Int: _none,
+    Real: _none,
+    Inf: _none,
+    Index: _none,
+    Access: attrgetter("subscripts"),
+    Unary: lambda expr: (expr.operand,),
+    Binary: attrgetter("left", "right"),
+    Compare: attrgetter("operands"),
+    Call: attrgetter("arguments"),
+}
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions, subscripts included, left to right."""
-    match expr:
-        case Int() | Real() | Inf() | Index():
-            return ()
-        case Access():
-            return expr.subscripts
-        case Unary():
-            return (expr.operand,)
-        case Binary():
-            return (expr.left, expr.right)
-        case Compare():
-            return expr.operands
-        case Call():
-            return expr.arguments
-    assert_never(expr)
+    return _CHILDREN[type(expr)](expr)
 
 
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """The same node over other sub-expressions; the node itself where nothing changed."""
-    if all(a is b for a, b in zip(children(expr), new, strict=True)):
+    old = children(expr)
+    if len(old) != len(new):
+        raise ValueError(f"{len(new)} sub-expressions for a node that has {len(old)}")
+    if all(map(is_, old, new)):
         return expr
     match expr:
         case Int() | Real() | Inf() | Index():
             return expr
         case Access():
-            return replace(expr, subscripts=new)
+            return Access(expr.name, expr.dtype, expr.scope, new, pos=expr.pos)
         case Unary():
-            return replace(expr, operand=new[0])
+            return Unary(expr.op, new[0], pos=expr.pos)
         case Binary():
-            return replace(expr, left=new[0], right=new[1])
+            return Binary(expr.op, new[0], new[1], pos=expr.pos)
         case Compare():
-            return replace(expr, operands=new)
+            return Compare(new, expr.ops, pos=expr.pos)
         case Call():
-            return replace(expr, arguments=new)
+            return Call(expr.function, new, pos=expr.pos)
     assert_never(expr)
 
 
 def map_expr(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: ``function`` sees each node after its children were mapped."""
-    return function(with_children(expr, tuple(map_expr(c, function) for c in children(expr))))
+    below = children(expr)
+    if not below:
+        return function(expr)
+    return function(with_children(expr, tuple([map_expr(c, function) for c in below])))
 
 
 def iter_expr(expr: Expr) -> Iterator[Expr]:
     """All nodes, pre-order, subscripts included."""
-    yield expr
-    for child in children(expr):
-        yield from iter_expr(child)
+    waiting = [expr]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        below = children(node)
+        if below:
+            waiting.extend(reversed(below))
 
 
 def accesses_in(expr: Expr) -> Iterator[Access]:

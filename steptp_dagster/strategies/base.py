@@ -6,10 +6,12 @@ one site; ``explain`` states what it saw and did as facts that ``reasoning`` can
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
+from steptp_dagster.leir.nest_memory import remember
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path
 from steptp_dagster.strategies.facts import Explanation
@@ -85,6 +87,33 @@ class Survey:
 
     sites: tuple[Site, ...]
     refusals: tuple[Refusal, ...]
+
+
+_Apply = Callable[["Strategy", SignedProgram, Site], SignedProgram]
+
+#: Results of ``apply`` that are remembered, with what they were made of.
+_REMEMBERED: Final = 1024
+_applied: Final[
+    dict[tuple[_Apply, int, int, Site], tuple["Strategy", SignedProgram, SignedProgram]]
+] = {}
+
+
+def _remembering(apply: _Apply) -> _Apply:
+    """``apply``, remembered: a survey makes every candidate, and a step is taken at some of them.
+
+    Strategies are stateless and programs never change, so that the result may be shared.
+    """
+
+    @wraps(apply)
+    def remembered(self: "Strategy", program: SignedProgram, site: Site) -> SignedProgram:
+        key = apply, id(self), id(program), site
+        found = _applied.get(key)
+        if found is None or found[0] is not self or found[1] is not program:
+            made = self, program, apply(self, program, site)
+            found = remember(_applied, key, made, _REMEMBERED)
+        return found[2]
+
+    return remembered
 
 
 class Strategy(ABC):

@@ -17,6 +17,7 @@ from steptp_dagster.leir.ast import (
     Program,
     Statement,
 )
+from steptp_dagster.leir.nest_memory import known_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import (
@@ -32,7 +33,6 @@ from steptp_dagster.leir.walk import (
     map_equation,
     map_expr,
     replace_at,
-    tensor_names,
 )
 
 #: Most factors that a strategy offers for one loop.
@@ -114,7 +114,8 @@ def fresh_index(program: Program, path: Path, *also_used: str) -> str:
 
 def new_tensor_names(program: SignedProgram, count: int) -> tuple[str, ...]:
     """The first ``count`` tensor names that neither program nor signature uses."""
-    used = tensor_names(program.program) | set(program.signature.by_name)
+    touched = (t.name for n in program.program.nests for t in known_nest(n).outline.touched)
+    used = {*touched, *program.signature.by_name}
     names = fresh_tensors(used)
     return tuple(next(names) for _ in range(count))
 

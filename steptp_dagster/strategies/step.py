@@ -7,15 +7,13 @@ value with a reason and not an exception: one bad site must not cost the others.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steptp_dagster.leir.ast import Program
 from steptp_dagster.leir.instances import same_instances
-from steptp_dagster.leir.nest_memory import KnownNest, known_nest
-from steptp_dagster.leir.parser import ParseError, parse
-from steptp_dagster.leir.printer import to_text
+from steptp_dagster.leir.nest_memory import known_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.base import Numerics, Refusal, Site, Strategy
 from steptp_dagster.strategies.facts import Explanation
 from steptp_dagster.strategies.legality import fault
+from steptp_dagster.strategies.reading import nest_reads_back, reads_back
 from steptp_dagster.strategies.soundness import numerics_of
 
 
@@ -93,32 +91,17 @@ def _reads_back(signed: SignedProgram) -> bool:
     Nests read back one by one where no read would be given another annotation: the text of a
     program is that of its nests.
     """
-    nests = signed.program.nests
-    known = [known_nest(nest) for nest in nests]
-    if not _annotated_alike(signed, known):
-        return _parses_as(signed.program, signed)
-    for nest, memory in zip(nests, known, strict=True):
-        if memory.reads_back is None:
-            memory.reads_back = _parses_as(Program((nest,)), None)
-        if not memory.reads_back:
-            return False
-    return True
+    if _annotated_alike(signed):
+        return all(map(nest_reads_back, signed.program.nests))
+    return reads_back(signed.program, signed.signature)
 
 
-def _annotated_alike(signed: SignedProgram, nests: list[KnownNest]) -> bool:
+def _annotated_alike(signed: SignedProgram) -> bool:
     found = {v.name: (v.dtype, "g") for v in signed.signature.variables}
-    for nest in nests:
-        for touched in nest.outline.touched:
+    for nest in signed.program.nests:
+        for touched in known_nest(nest).outline.touched:
             if touched.annotation is None:
                 return False
             if found.setdefault(touched.name, touched.annotation[:2]) != touched.annotation[:2]:
                 return False
     return True
-
-
-def _parses_as(program: Program, signed: SignedProgram | None) -> bool:
-    try:
-        parsed = parse(to_text(program), None if signed is None else signed.signature)
-    except ParseError:
-        return False
-    return parsed.program == program
