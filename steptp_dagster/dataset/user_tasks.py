@@ -28,6 +28,7 @@ def compare(reference: Reference) -> Reply:
 TASKS: Final[dict[str, Callable[[Request], Reply]]] = {
     "inspect": tasks.inspect,
     "sample": tasks.sample,
+    "judge": tasks.judge,
     "derive": tasks.derive,
     "translate": partial(tasks.translated, compare=compare, in_form=in_form),
     "screen": tasks.screened,

@@ -16,6 +16,7 @@ import random
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -54,11 +55,20 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A file that was executed: its place, name (as errors have it) and content."""
+    """A file that was executed: its place, name (as errors have it) and content.
+
+    ``around_inputs`` is the context in which example inputs are made.
+    """
 
     path: str
     label: str
     content: ModuleType
+    around_inputs: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def make_inputs(self, what: str, function: Callable[..., Any], shape: Shape) -> Any:  # noqa: ANN401
+        """Call the function that gives nothing but example inputs, in the context for those."""
+        with self.around_inputs():
+            return _call(self, what, function, shape)
 
     def call(self, what: str, function: Callable[[], Any]) -> Any:  # noqa: ANN401
         """Call the user's code; whatever it raises is refused with the line of the file."""
@@ -186,7 +196,8 @@ def _benchmark(file: Executed, shape: Shape) -> Example:
     if callable(getattr(content, "get_init_inputs", None)):
         arguments = _call(file, "get_init_inputs()", content.get_init_inputs, shape)
     module = _instance(file, content.Model, arguments)
-    return example(module, _call(file, "get_inputs()", content.get_inputs, shape), {}, file.label)
+    inputs = file.make_inputs("get_inputs()", content.get_inputs, shape)
+    return example(module, inputs, {}, file.label)
 
 
 def _of_class(file: Executed, cls: type[nn.Module]) -> Callable[[Shape], Example]:
@@ -197,7 +208,7 @@ def _of_class(file: Executed, cls: type[nn.Module]) -> Callable[[Shape], Example
             arguments = _call(file, f"{cls.__name__}.init_inputs()", init_inputs, shape)
         module = _instance(file, cls, arguments)
         what = f"{cls.__name__}.example_inputs()"
-        inputs = _call(file, what, cls.example_inputs, shape)  # type: ignore[attr-defined]
+        inputs = file.make_inputs(what, cls.example_inputs, shape)  # type: ignore[attr-defined]
         return example(module, inputs, {}, file.label)
 
     return make

@@ -68,13 +68,14 @@ class Isolation:
     ) -> Reply | UserRefusal:
         """The reply to a request about a file (None: about no user's code), or why there is none.
 
-        With ``echo`` what the user's code prints goes to standard error, else nowhere. Tensors
-        that do not fit into memory are not allocated (the reply has ``fake`` then), where the
-        code allows that.
+        With ``echo`` what the user's code prints goes to standard error, else nowhere. Tensors that
+        do not fit into memory are not allocated, where the code allows that: the reply's ``fake``
+        is ``inputs`` or ``all`` then, else empty.
         """
-        attempts = [(False, min(_MODEST, limits.memory_mb)), (True, limits.memory_mb)]
+        modest = min(_MODEST, limits.memory_mb)
+        attempts = [("", modest), ("inputs", modest), ("all", limits.memory_mb)]
         if limits.memory_mb > _MODEST:
-            attempts.append((False, limits.memory_mb))
+            attempts.append(("", limits.memory_mb))
         refusal: UserRefusal | None = None
         for fake, memory in attempts if file is not None else attempts[:1]:
             request = {

@@ -106,12 +106,20 @@ class Workbench:
 
         def given() -> tuple[UserSample, ...]:
             found = [_sample(s) for s in reply["samples"]]
-            more = count - (0 if reply["large"] or reply["fake"] else 1)
-            if reply["more"] and reply["translated"] and more > 0:
-                further = self._ask(file, "derive", text, count=more, **wanted)
-                # Other extents are our idea: where they do not work, the file is not to blame.
-                if not isinstance(further, UserRefusal):
-                    found += [_sample(s) for s in further["samples"]]
+            if not reply["given"]:
+                return tuple(found)
+            judged = self._ask(file, "judge", text, **wanted)
+            # An example that is too much for the limits is one more that is too large.
+            large = isinstance(judged, UserRefusal)
+            if not isinstance(judged, UserRefusal):
+                if not judged["translated"]:
+                    return tuple(found)
+                large = not judged["executable"] or bool(judged["fake"])
+            more = count if large else count - 1
+            further = self._ask(file, "derive", text, count=more, **wanted) if more else None
+            # Other extents are our idea: where they do not work, the file is not to blame.
+            if further is not None and not isinstance(further, UserRefusal):
+                found += [_sample(s) for s in further["samples"]]
             return tuple(found)
 
         return _told(file, given)

@@ -1,8 +1,9 @@
 """What is asked of an isolated process: plain data in, plain data out.
 
 ``inspect`` executes a file and lists its programs; ``sample`` describes one program at its given
-shapes, ``derive`` looks for more; ``translated`` gives LEIR, compared with PyTorch by a function
-of the caller's; ``screened`` judges an original without any of the user's code.
+shapes, ``judge`` tells whether it works, ``derive`` looks for more; ``translated`` gives LEIR,
+compared with PyTorch by a function of the caller's; ``screened`` judges an original without any of
+the user's code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,8 @@ InForm = Callable[
 #: Most shapes that are tried for one program, and most entries of SHAPES.
 TRIES: Final = 16
 ENTRIES: Final = 64
+#: What PyTorch says where it needs the elements of a tensor that has none.
+_NO_ELEMENTS: Final = "DataDependentOutputException"
 
 
 def inspect(request: Request) -> Reply:
@@ -59,25 +62,26 @@ def inspect(request: Request) -> Reply:
 
 
 def sample(request: Request) -> Reply:
-    """The given samples of one program: its example, or the entries of ``SHAPES``.
-
-    ``large`` says why the example cannot be executed (empty: it can), ``translated`` whether it
-    has a translation.
-    """
+    """The given samples of one program: its example (``given``), or the entries of ``SHAPES``."""
     file, given = _built(request, request["text"], {})
     entries = _entries(file, request)
     if entries is None:
-        described = [_described(request, {}, request["text"], given)]
-        found = _translated(given)
-        done = isinstance(found, Translation)
-        large = too_large(found.signed) if isinstance(found, Translation) else ""
-        return {"samples": described, "large": large, "translated": done, "more": True}
+        return {"samples": [_described(request, {}, request["text"], given)], "given": True}
     samples = []
     for shape in entries:
         text = _text(request, file, shape)
         _, given = _built(request, text, shape)
         samples.append(_described(request, shape, text, given))
-    return {"samples": samples, "large": "", "translated": True, "more": False}
+    return {"samples": samples, "given": False}
+
+
+def judge(request: Request) -> Reply:
+    """Whether the example of a program is translated, and whether it can be executed."""
+    _, given = _built(request, request["text"], {})
+    found = _translated(request, given)
+    if isinstance(found, TranslationRefusal):
+        return {"translated": False, "executable": False}
+    return {"translated": True, "executable": not too_large(found.signed)}
 
 
 def derive(request: Request) -> Reply:
@@ -87,14 +91,15 @@ def derive(request: Request) -> Reply:
     seen = [_form(given)]
     rows = next((t.shape[0] for t in given.tensors if t.dim()), None)
     samples: list[Reply] = []
+    real = {**request, "fake": ""}
     tried = candidates(constants(text), rows, Random(request["seed"]))
     for _, shape in zip(range(TRIES), tried, strict=False):
         if len(samples) == request["count"]:
             break
         changed = substituted(text, {n: v for n, v in shape.items() if n != ROWS})
         try:
-            _, given = _built({**request, "fake": False}, changed, shape)
-            found = _translated(given) if _form(given) not in seen else None
+            _, given = _built(real, changed, shape)
+            found = _translated(real, given) if _form(given) not in seen else None
             if isinstance(found, Translation) and not too_large(found.signed):
                 seen.append(_form(given))
                 samples.append(_described(request, shape, changed, given))
@@ -112,10 +117,10 @@ def translated(request: Request, compare: Compare, in_form: InForm) -> Reply:
     _, given = _built(request, request["text"], request["shape"])
     if request["dtype"] and not _is(given, request["dtype"]):
         given = cast(given, request["dtype"])
-    found = in_form(lambda naive: _translated(given, naive=naive), request["form"])
+    found = in_form(lambda naive: _translated(request, given, naive=naive), request["form"])
     if isinstance(found, TranslationRefusal):
         return {"refusal": _refusal(found, given)}
-    composed = _translated(given) if request["form"] != "composed" else found
+    composed = _translated(request, given) if request["form"] != "composed" else found
     if request["twin"] and composed == found:
         same = TranslationRefusal("same-as-composed", "", "it has no view to store", "")
         return {"refusal": _refusal(same, given)}
@@ -161,8 +166,10 @@ def _executed(request: Request, text: str) -> Executed:
 
 def _built(request: Request, text: str, shape: Mapping[str, int]) -> tuple[Executed, Example]:
     """The file executed and one program made; without memory for its tensors if ``fake``."""
-    with without_memory() if request["fake"] else nullcontext():
+    with without_memory() if request["fake"] == "all" else nullcontext():
         file = _executed(request, text)
+        if request["fake"] == "inputs":
+            file = replace(file, around_inputs=without_memory)
         given = _declared(discover(file), request["program"], file).make(shape)
         if ROWS in shape:
             given = rows_kept(given, shape[ROWS])
@@ -176,19 +183,21 @@ def _declared(programs: Mapping[str, Declared], name: str, file: Executed) -> De
     return programs[name]
 
 
-def _translated(given: Example, *, naive: bool = False) -> Translation | TranslationRefusal:
+def _translated(
+    request: Request, given: Example, *, naive: bool = False
+) -> Translation | TranslationRefusal:
     """Translate; whatever the user's module provokes beyond that is a refusal too."""
     try:
         found = translate(given.module, given.tensors, naive=naive)
-    except (OutOfMemory, Refused):
-        raise
     except Exception as error:
         if out_of_memory(error):
             raise OutOfMemory from error
         message = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
-        return TranslationRefusal("translation", "", message, "")
-    if isinstance(found, TranslationRefusal) and out_of_memory(RuntimeError(found.message)):
-        raise OutOfMemory
+        found = TranslationRefusal("translation", "", message, "")
+    if isinstance(found, TranslationRefusal):
+        lacking = request["fake"] and _NO_ELEMENTS in found.message
+        if lacking or out_of_memory(RuntimeError(found.message)):
+            raise OutOfMemory
     return found
 
 
