@@ -7,7 +7,7 @@ may be a running one as well, written out as ``O=G/R``. So every program between
 and ``flashattention_wo_tiling`` matches.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from steptp_dagster.leir.accesses import LoopRef, Statement
@@ -21,7 +21,9 @@ from steptp_dagster.strategies.pieces import expanded
 from steptp_dagster.strategies.running import last_step, row_of
 from steptp_dagster.strategies.softmax_rows import find_normalisers
 from steptp_dagster.strategies.streaming import (
+    Weighting,
     exp_of_difference,
+    hidden_weight,
     weighted_equation,
     weighted_parts,
 )
@@ -32,21 +34,21 @@ class Attention:
     """A weighted sum with softmax weights.
 
     ``path`` is the equation that ends in ``target``: the weighted sum itself, or the quotient
-    that writes a running one out. ``reduction`` is the loop over a row, ``others`` are all other
-    loops, outermost first, ``columns`` serial ones among them that only ``operand`` uses.
-    ``score`` and ``operand`` are in the indices of these; ``operand_first``: it stands left of
-    the weights. ``maximum`` and ``total`` are what the weights read, ``chain`` all tensors that
-    the weights were followed through, ``maker`` the equation of the maximum. ``running``: maximum
-    and total are the last steps of running ones. ``weighted`` is the equation of the running
-    weighted sum, if it is one, ``fused`` whether it runs in the loop of the running maximum.
-    ``step`` is the loop over a row by its name at the equation that sums up.
+    that normalises one. ``reduction`` is the loop over a row, ``others`` are all other loops,
+    outermost first, ``columns`` serial ones among them that only the operand uses. ``score`` and
+    ``weighting`` are in the indices of these. ``maximum`` and ``total`` are what the weights read,
+    ``running``: they are the last steps of running ones. ``chain`` are all tensors that the
+    weights were followed through, ``maker`` is the equation of the maximum.
+
+    ``weighted`` is the equation that sums up, if another one normalises, ``streamed`` whether it
+    is a running sum, ``fused`` whether it runs in the loop of the running maximum; ``step`` is
+    the loop over a row by its name at the equation that sums up.
     """
 
     path: Path
     target: Access
     score: Expr
-    operand: Expr
-    operand_first: bool
+    weighting: Weighting
     maximum: Access
     total: Access
     others: tuple[Loop, ...]
@@ -58,6 +60,7 @@ class Attention:
     weighted: Path | None
     fused: bool
     step: str
+    streamed: bool = False
 
     @property
     def rows(self) -> tuple[Loop, ...]:
@@ -69,6 +72,7 @@ class Attention:
 class _Weights:
     """Followed weights: the softmax in the reader's indices and the tensors on the way."""
 
+    hidden: Expr | None
     score: Expr
     maximum: Access
     total: Access
@@ -77,11 +81,10 @@ class _Weights:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """What is summed up: weights, the other operand, whether that stands left."""
+    """What is summed up."""
 
     weights: _Weights
-    operand: Expr
-    operand_first: bool
+    weighting: Weighting
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,39 +111,62 @@ def find_attention(program: SignedProgram) -> tuple[Attention | Miss, ...]:
 
 def _summed(program: SignedProgram, statement: Statement) -> Attention | Miss | None:
     """A plain weighted sum."""
+    found = _product_of(program, statement, _softmax_at)
+    return None if found is None else _judged(program, statement, found)
+
+
+def _product_of(
+    program: SignedProgram,
+    statement: Statement,
+    follow: Callable[[SignedProgram, Statement, Expr], _Weights | None],
+) -> _Product | None:
+    """What a plain sum adds up, if one factor is followed to weights; it may be stored."""
     update = Analysis.of(program).updates[statement.path]
-    operand = update.operand
-    if update.op != "+" or update.subtract or not isinstance(operand, Binary):
+    if update.op != "+" or update.subtract or update.operand is None:
         return None
-    if operand.op != "*":
+    chain: list[str] = []
+    operand = expanded(program, statement, update.operand, chain)
+    if not isinstance(operand, Binary) or operand.op != "*":
         return None
-    for weights, other, first in (
+    for factor, other, first in (
         (operand.left, operand.right, False),
         (operand.right, operand.left, True),
     ):
-        followed = _followed(program, statement, weights)
-        if followed is not None:
-            return _judged(program, statement, _Product(followed, other, first))
+        weights = follow(program, statement, factor)
+        if weights is not None:
+            weights = replace(weights, chain=(*chain, *weights.chain))
+            return _Product(weights, Weighting(other, first, weights.hidden))
     return None
 
 
-def _followed(program: SignedProgram, reader: Statement, weights: Expr) -> _Weights | None:
+def _softmax_at(program: SignedProgram, reader: Statement, weights: Expr) -> _Weights | None:
+    """Weights followed to a softmax, which may be hidden for whole rows."""
     chain: list[str] = []
-    softmax = expanded(program, reader, weights, chain)
+    hidden, softmax = hidden_weight(expanded(program, reader, weights, chain))
+    softmax = expanded(program, reader, softmax, chain)
     if not isinstance(softmax, Binary) or softmax.op != "/":
         return None
-    top = expanded(program, reader, softmax.left, chain)
+    relative = _exponential_at(program, reader, softmax.left)
+    total = expanded(program, reader, softmax.right, chain)
+    if relative is None or not isinstance(total, Access):
+        return None
+    names = (*chain, *relative.chain, total.name)
+    return replace(relative, hidden=hidden, total=total, chain=tuple(dict.fromkeys(names)))
+
+
+def _exponential_at(program: SignedProgram, reader: Statement, weights: Expr) -> _Weights | None:
+    """Weights followed to ``exp(S-M)``; their sum is not known yet."""
+    chain: list[str] = []
+    top = expanded(program, reader, weights, chain)
     if isinstance(top, Call) and top.function == "exp":
         top = replace(top, arguments=(expanded(program, reader, top.arguments[0], chain),))
     pair = exp_of_difference(top)
     if pair is None:
         return None
     maximum = expanded(program, reader, pair[1], chain)
-    total = expanded(program, reader, softmax.right, chain)
-    if not isinstance(maximum, Access) or not isinstance(total, Access):
+    if not isinstance(maximum, Access):
         return None
-    chain += [total.name, maximum.name]
-    return _Weights(pair[0], maximum, total, tuple(dict.fromkeys(chain)))
+    return _Weights(None, pair[0], maximum, maximum, (*dict.fromkeys(chain), maximum.name))
 
 
 def _normalisers(program: SignedProgram) -> Iterator[_Normaliser]:
@@ -203,45 +229,70 @@ def _shares(path: Path, target: Access) -> Miss:
 
 
 def _written_out(program: SignedProgram, statement: Statement) -> Attention | Miss | None:
-    """A running weighted sum, by the quotient ``O=G/R`` that writes out its last step."""
+    """A weighted sum by the quotient ``O=G/R`` that normalises it.
+
+    ``G`` is the last step of a running weighted sum, or a plain sum with weights ``exp(S-M)``.
+    """
     match statement.equation.value:
-        case Binary("/", Access() as read, Access() as divisor) if read.subscripts:
-            pass
+        case Binary("/", Access() as read, Access() as divisor):
+            hidden: Expr | None = None
+        case Binary(
+            "/",
+            Access() as read,
+            Call("if_then_else", (condition, Int(value=1), Access() as divisor)),
+        ):
+            hidden = condition
         case _:
             return None
     writes = Analysis.of(program).accesses.writes.get(read.name, [])
     if len(writes) != 1 or Analysis.of(program).updates[statement.path].kind != "assignment":
         return None
     made = writes[0].statement
-    own = _running_product(made)
-    if own is None or read.subscripts[-1] != last_step(read, own[1]).subscripts[-1]:
+    own = _streamed_sum(program, made, read) or _plain_sum(program, made, read)
+    if own is None:
         return None
-    (score, array, operand, first), loop = own
-    renaming = unify(row_of(read), row_of(made.equation.target), {})
-    names = None if renaming is None else _renamed_loops(made, renaming, loop, statement)
+    renaming = unify(own.read, own.target, {})
+    names = None if renaming is None else _renamed_loops(made, renaming, own.loop, statement)
     if names is None:
         return None
     chain = [read.name]
     total = expanded(program, statement, divisor, chain)
-    if not isinstance(total, Access):
+    weighting = own.weighting.substituted(names)
+    if not isinstance(total, Access) or weighting.hidden != hidden:
         return None
-    base = replace(array, subscripts=tuple(substitute(s, names) for s in array.subscripts))
-    step = names[loop.index]
-    reduction = replace(loop, index=step.name) if isinstance(step, Index) else loop
+    step = names[own.loop.index]
+    reduction = replace(own.loop, index=step.name) if isinstance(step, Index) else own.loop
+    maximum = substitute(own.maximum, names)
+    if not isinstance(maximum, Access):
+        return None
+    tensors = (*chain, *own.chain, total.name, maximum.name)
     weights = _Weights(
-        substitute(score, names),
-        last_step(base, loop),
-        total,
-        tuple(dict.fromkeys((*chain, total.name, base.name))),
+        hidden, substitute(own.score, names), maximum, total, tuple(dict.fromkeys(tensors))
     )
-    product = _Product(weights, substitute(operand, names), first)
-    return _judged_running(program, statement, made, product, (reduction, loop.index))
+    over = (reduction, own.loop.index)
+    found = _judged_running(program, statement, made, _Product(weights, weighting), over)
+    return found if isinstance(found, Miss) else replace(found, streamed=own.streamed)
 
 
-def _running_product(
-    made: Statement,
-) -> tuple[tuple[Expr, Access, Expr, bool], Loop] | None:
-    """Score, array of running maxima, operand and its side, and the loop, if it is one."""
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A weighted sum that a quotient normalises, in its own indices.
+
+    ``read`` and ``target`` are how the quotient reads its rows and how it writes them.
+    """
+
+    read: Access
+    target: Access
+    score: Expr
+    maximum: Access
+    weighting: Weighting
+    loop: Loop
+    chain: tuple[str, ...]
+    streamed: bool
+
+
+def _streamed_sum(program: SignedProgram, made: Statement, read: Access) -> _Sum | None:
+    """The running weighted sum whose last step is read."""
     equation = made.equation
     parts = weighted_parts(equation.value)
     if parts is None or not equation.target.subscripts or equation.guard is not None:
@@ -250,12 +301,37 @@ def _running_product(
     loop = next((ref.loop for ref in made.chain if Index(ref.name) == step), None)
     if loop is None or parts[1].subscripts[-1:] != (step,):
         return None
-    score, here, operand, first = parts
-    array = row_of(here)
-    expected = weighted_equation(
-        score, array, row_of(equation.target), (operand, first), loop.index, loop.start
+    score, here, weighting = parts
+    array, target = row_of(here), row_of(equation.target)
+    expected = weighted_equation(score, array, target, weighting, loop.index, loop.start)
+    if expected != equation or read.subscripts[-1] != last_step(read, loop).subscripts[-1]:
+        return None
+    last = last_step(array, loop)
+    return _Sum(row_of(read), target, score, last, weighting, loop, (), streamed=True)
+
+
+def _plain_sum(program: SignedProgram, made: Statement, read: Access) -> _Sum | None:
+    """The plain sum with weights that nothing has normalised yet."""
+    update = Analysis.of(program).updates[made.path]
+    found = _product_of(program, made, _exponential_at)
+    if found is None or made.equation.guard is not None or update.init != "identity":
+        return None
+    if len(update.reduction_loops) != 1 or update.repeating_loops != update.reduction_loops:
+        return None
+    loop = next(ref.loop for ref in made.chain if ref.name == update.reduction_loops[0])
+    weights = found.weights
+    if loop.kind not in ("L", "U"):
+        return None
+    return _Sum(
+        read,
+        made.equation.target,
+        weights.score,
+        weights.maximum,
+        found.weighting,
+        loop,
+        weights.chain,
+        streamed=False,
     )
-    return ((score, array, operand, first), loop) if expected == equation else None
 
 
 def _renamed_loops(
@@ -286,13 +362,17 @@ def _judged_running(
     nest = _own_nest(program, statement)
     if nest is None:
         return _shares(path, target)
-    loops = {ref.name: ref.loop.extent for ref in made.chain}
+    extents = {ref.name: ref.loop.extent for ref in made.chain}
+    reduced = Analysis.of(program).updates[made.path].reduction_loops
+    rows = [name for name in extents if name not in reduced]
     forms = Analysis.of(program).accesses.by_statement[made.path][0].forms
-    if not distinguishes(forms, loops, loops) or made.path[0] >= path[0]:
+    if not distinguishes(forms, rows, extents) or made.path[0] >= path[0]:
         message = f"an element of {made.equation.target.name} is written more than once"
         return Miss(path, "rows-differ", message)
     writes = Analysis.of(program).accesses.writes
-    for access in accesses_in(product.operand):
+    weighting = product.weighting
+    moved = (weighting.operand, *(() if weighting.hidden is None else (weighting.hidden,)))
+    for access in (one for expr in moved for one in accesses_in(expr)):
         late = any(w.statement.path[0] >= made.path[0] for w in writes.get(access.name, []))
         if late or access.scope != "g":
             message = f"{access.name} may be written after the running sum has read it"
@@ -317,13 +397,16 @@ def _completed(
     if isinstance(way, Miss):
         return way
     used = indices_in(weights.score) | indices_in(weights.maximum) | indices_in(weights.total)
+    if weights.hidden is not None:
+        used |= indices_in(weights.hidden)
+        if reduction.index in indices_in(weights.hidden):
+            return Miss(statement.path, "rows-differ", "single weights of a row are hidden")
     columns = tuple(loop for loop in others if loop.index not in used and loop.kind in ("L", "U"))
     return Attention(
         statement.path,
         statement.equation.target,
         weights.score,
-        product.operand,
-        product.operand_first,
+        product.weighting,
         weights.maximum,
         weights.total,
         others,

@@ -81,16 +81,19 @@ def shared_evidence(program: SignedProgram, found: Attention) -> tuple[Evidence,
         ),
         evidence(
             "start-not-identity",
-            *(start_facts(program, (path,), ()) if found.weighted is None else ()),
-            *(() if found.weighted is None else (value_fact(program, made),)),
+            *(
+                (value_fact(program, made),)
+                if found.streamed
+                else start_facts(program, (made,), ())
+            ),
         ),
         evidence("reduction-loop-not-serial", kind_fact(program, made, found.step)),
         evidence(
             "rows-differ",
             *(
-                (reduction_fact(program, path),)
-                if found.weighted is None
-                else (before_fact("header_text", made, value=header),)
+                (before_fact("header_text", made, value=header),)
+                if found.streamed
+                else (reduction_fact(program, made),)
             ),
             extent_fact(program, made, found.step),
             value_fact(program, found.maker),

@@ -40,7 +40,6 @@ from steptp_dagster.strategies.streaming import (
     indexed,
     shrink,
     term,
-    times,
     weighted_equation,
 )
 
@@ -57,10 +56,16 @@ def prefix_sum_of_products(program: SignedProgram, found: Attention) -> SignedPr
     weighted = _history(new_tensor_names(program, 1)[0], found.target, found.target.subscripts)
     running, total = row_of(found.maximum), row_of(found.total)
     step = _weighted_step(found, running, weighted)
-    loops = nest_at(program.program, found.path[:1]).loops
-    nests = (Nest(loops, (step,)), _written_out(found, weighted, total))
+    nests = (Nest(_summing_loops(program, found), (step,)), _written_out(found, weighted, total))
     new = replace_at(program.program, found.path[:1], *nests)
     return pruned(SignedProgram(new, program.signature), found.chain)
+
+
+def _summing_loops(program: SignedProgram, found: Attention) -> tuple[Loop, ...]:
+    """The loops of a plain weighted sum, in their order."""
+    if found.weighted is None:
+        return nest_at(program.program, found.path[:1]).loops
+    return (*found.others, found.reduction)
 
 
 def one_pass(program: SignedProgram, found: Attention) -> SignedProgram:
@@ -116,7 +121,7 @@ def _weighted_step(found: Attention, running: Access, weighted: Access) -> Equat
         found.score,
         running,
         weighted,
-        (found.operand, found.operand_first),
+        found.weighting,
         found.reduction.index,
         found.reduction.start,
     )
@@ -125,7 +130,7 @@ def _weighted_step(found: Attention, running: Access, weighted: Access) -> Equat
 def _written_out(found: Attention, weighted: Access, total: Access) -> Nest:
     """``O=G/R`` after the last step, in the loops of the weighted sum but the one over a row."""
     last = Int(found.reduction.start + found.reduction.extent - 1)
-    quotient = Binary("/", indexed(weighted, last), indexed(total, last))
+    quotient = found.weighting.normalised(indexed(weighted, last), indexed(total, last))
     return Nest(_outer(found, *found.others), (Equation(found.target, quotient),))
 
 
@@ -143,8 +148,9 @@ def _rolling_nest(found: Attention, names: tuple[str, ...]) -> Nest:
     running, new = (_private(names[k], found.maximum) for k in (0, 3))
     total, factor, weight = (_private(names[k], found.total) for k in (1, 4, 5))
     weighted = replace(_private(names[2], found.target), subscripts=wide)
-    scaled = Binary("*", weighted, factor)
-    product = times(weight, found.operand, found.operand_first)
+    scaled = found.weighting.kept(weighted, Binary("*", weighted, factor))
+    product = found.weighting.product(weight)
+    quotient = found.weighting.normalised(weighted, total)
     step: tuple[Statement, ...] = (
         Equation(new, Call("max", (running, found.score))),
         Equation(factor, shrink(running, new)),
@@ -160,7 +166,7 @@ def _rolling_nest(found: Attention, names: tuple[str, ...]) -> Nest:
             Equation(total, ZERO),
             _under(found.columns, Equation(weighted, ZERO)),
             Nest((found.reduction,), step),
-            _under(found.columns, Equation(found.target, Binary("/", weighted, total))),
+            _under(found.columns, Equation(found.target, quotient)),
         ),
     )
 

@@ -14,7 +14,8 @@ one, and no exponent is ever positive. A term counts as 0 while its score, or th
 -inf: otherwise a row that starts with -inf would take the difference of two infinities.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from steptp_dagster.leir.ast import (
@@ -32,7 +33,7 @@ from steptp_dagster.leir.ast import (
 )
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.updates import Operator
-from steptp_dagster.leir.walk import children, iter_expr
+from steptp_dagster.leir.walk import children, iter_expr, substitute
 from steptp_dagster.strategies.matching import instantiate
 
 MINUS_INF = Unary("-", Inf())
@@ -150,14 +151,53 @@ def _equal(a: Expr, b: Expr) -> Expr:
     return Compare((a, b), ("==",))
 
 
+@dataclass(frozen=True, slots=True)
+class Weighting:
+    """What weights are multiplied by: ``operand``, left of them if ``first``.
+
+    Where ``hidden`` holds, a condition on the row, all weights are 0 instead, as a softmax for
+    rows that are masked as a whole has them.
+    """
+
+    operand: Expr
+    first: bool
+    hidden: Expr | None
+
+    def product(self, weight: Expr) -> Expr:
+        """The weight times its operand, in the order in which the program has them."""
+        if self.hidden is not None:
+            weight = _when(self.hidden, ZERO, weight)
+        left, right = (self.operand, weight) if self.first else (weight, self.operand)
+        return Binary("*", left, right)
+
+    def kept(self, weighted: Expr, rescaled: Expr) -> Expr:
+        """The old weighted sum beside a new product: rescaled, or as it is where it is hidden.
+
+        A hidden row sums up zeros times operands whatever its scores are, so that these must not
+        come in by the factor.
+        """
+        return rescaled if self.hidden is None else _when(self.hidden, weighted, rescaled)
+
+    def normalised(self, weighted: Expr, total: Expr) -> Expr:
+        """The weighted sum by the sum of the weights; by 1 where they are hidden."""
+        if self.hidden is not None:
+            total = _when(self.hidden, Int(1), total)
+        return Binary("/", weighted, total)
+
+    def substituted(self, by: Mapping[str, Expr]) -> "Weighting":
+        """The same with indices replaced."""
+        hidden = None if self.hidden is None else substitute(self.hidden, by)
+        return Weighting(substitute(self.operand, by), self.first, hidden)
+
+
 def rescaled(total: Expr, old: Expr, new: Expr) -> Expr:
     """The old running sum relative to the new maximum; 0 while the old one is -inf."""
     factor = Call("exp", (Binary("-", old, new),))
     return _when(_equal(old, MINUS_INF), ZERO, Binary("*", total, factor))
 
 
-def weighted_parts(value: Expr) -> tuple[Expr, Access, Expr, bool] | None:
-    """Score, running maximum at this step, operand and whether it stands left, or None.
+def weighted_parts(value: Expr) -> tuple[Expr, Access, Weighting] | None:
+    """Score, running maximum at this step, and what weights are multiplied by, or None.
 
     Reads them off the right side of a running weighted sum; the caller rebuilds the equation and
     compares, so that nothing but the very recurrence matches.
@@ -166,10 +206,24 @@ def weighted_parts(value: Expr) -> tuple[Expr, Access, Expr, bool] | None:
         return None
     left, right = value.right.left, value.right.right
     for weight, operand, first in ((left, right, False), (right, left, True)):
-        match weight:
+        hidden, inner = hidden_weight(weight)
+        match inner:
             case Call("if_then_else", (_, _, Call("exp", (Binary("-", score, Access() as n),)))):
-                return score, n, operand, first
+                return score, n, Weighting(operand, first, hidden)
     return None
+
+
+def hidden_weight(weight: Expr) -> tuple[Expr | None, Expr]:
+    """The condition on which a weight is 0, if there is one, and what it is otherwise.
+
+    A score that is compared with -inf is no such condition: that is part of ``term``.
+    """
+    match weight:
+        case Call("if_then_else", (condition, zero, inner)) if zero == ZERO:
+            of_term = isinstance(condition, Compare) and condition.operands[1:] == (MINUS_INF,)
+            if not of_term:
+                return condition, inner
+    return None, weight
 
 
 def shrink(old: Expr, new: Expr) -> Expr:
@@ -207,29 +261,16 @@ def history_equations(
 
 
 def weighted_equation(
-    score: Expr,
-    maximum: Access,
-    weighted: Access,
-    product: tuple[Expr, bool],
-    loop: str,
-    start: int,
+    score: Expr, maximum: Access, weighted: Access, weighting: Weighting, loop: str, start: int
 ) -> Equation:
-    """The recurrence of the weighted sum with one element per step, beside the running maximum.
-
-    ``product`` is what a weight is multiplied by, and whether that stands left of the weight.
-    """
+    """The recurrence of the weighted sum with one element per step, beside the running maximum."""
     here = Index(loop)
     before = Binary("-", here, Int(1))
     first = Compare((before, Int(start)), ("<",))
     n, n_before = indexed(maximum, here), indexed(maximum, before)
     g, g_before = indexed(weighted, here), indexed(weighted, before)
-    kept = _when(first, ZERO, rescaled(g_before, n_before, n))
-    return Equation(g, Binary("+", kept, times(term(score, n), *product)))
-
-
-def times(weight: Expr, operand: Expr, operand_first: bool) -> Expr:
-    """A weight times its operand, in the order in which the program had them."""
-    return Binary("*", operand, weight) if operand_first else Binary("*", weight, operand)
+    kept = _when(first, ZERO, weighting.kept(g_before, rescaled(g_before, n_before, n)))
+    return Equation(g, Binary("+", kept, weighting.product(term(score, n))))
 
 
 def rolling_equations(

@@ -20,6 +20,7 @@ from steptp_dagster.translate.translate import TranslationRefusal, translate
 from steptp_dagster.verify.verdict import verify
 from tests.support.attention import (
     CHAIN,
+    DEFERRED,
     HARD_ROWS,
     PROGRAMS,
     SOFTMAX_STEPS,
@@ -86,9 +87,15 @@ def _tensors(program: SignedProgram) -> set[str]:
     return {one.equation.target.name for one in equations(program.program)}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ["sums are an output", "stored exponentials", "hidden rows"])
 def test_every_step_and_the_whole_compute_the_same(name: str) -> None:
     _compare(_steps(name), range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_step_of_every_program_computes_the_same(name: str) -> None:
+    _compare(_steps(name), range(3))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -123,6 +130,17 @@ def test_each_stage_leads_to_one_pass_at_once() -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_stage_of_every_program_leads_to_one_pass_at_once(name: str) -> None:
     _at_once(name)
+
+
+def test_one_division_at_the_end_streams_as_well() -> None:
+    """There is no softmax, so ``online_softmax`` has nothing to do; the other steps have."""
+    program = read(DEFERRED).signed
+    assert strategy("online_softmax").survey(program).sites == ()
+    steps = walked(program, tuple(name for name in CHAIN if name != "online_softmax"))
+    _compare(steps, range(2))
+    _compare(
+        [taken(step.before, name) for step in steps[:4] for name in (FLASH, ROLLING)], range(1)
+    )
 
 
 def test_the_last_step_leaves_one_nest_and_private_state() -> None:
@@ -188,16 +206,34 @@ def _on_hard_rows(steps: list[Step], inputs: dict[str, np.ndarray]) -> None:
             assert normalised_difference(value, run.outputs[name]) <= TOLERANCE, step.strategy
 
 
-@pytest.mark.parametrize("name", ["bool mask", "float mask"])
+@pytest.mark.parametrize("name", ["bool mask", "float mask", "hidden rows"])
 def test_masks_may_hide_whole_rows_and_first_keys(name: str) -> None:
     steps = _steps(name)
     hidden = np.array([[1, 1, 0, 0, 1], [1, 1, 1, 1, 1], [0, 1, 0, 1, 0]], bool)
     inputs = random_inputs(steps[0].before, 5)
-    inputs["J"] = hidden if name == "bool mask" else np.where(hidden, -np.inf, 0).astype(np.float32)
+    added = np.where(hidden, -np.inf, 0).astype(np.float32)
+    inputs["J"] = {"bool mask": hidden, "float mask": added, "hidden rows": ~hidden}[name]
     naive = interpret(steps[0].before, inputs).outputs["O"]
-    assert np.isnan(naive[:, 1]).all()
+    assert (naive[:, 1] == 0).all() if name == "hidden rows" else np.isnan(naive[:, 1]).all()
     assert np.isfinite(naive[:, [0, 2]]).all()
     _on_hard_rows(steps, inputs)
+
+
+def test_scores_of_hidden_rows_do_not_matter() -> None:
+    text = PROGRAMS["rows"].replace("# output", "# input J bool[9]\n# output")
+    old = "=exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx})/Z^{f32,g}_{tx};"
+    new = f"=if_then_else(J^{{bool,g}}_{{tx}},0,{old[1:-1]});"
+    program = read(text.replace(old, new)).signed
+    scores = HARD_ROWS.copy()
+    scores[8, 2] = np.inf
+    operand = np.arange(12, dtype=np.float32).reshape(6, 2) - 5
+    hidden = np.array([0, 1, 1, 0, 1, 0, 1, 0, 1], bool)
+    steps = walked(program)
+    naive = interpret(program, {"S": scores, "X": operand, "J": hidden}).outputs["O"]
+    assert (naive[hidden] == 0).all()
+    _on_hard_rows(steps, {"S": scores, "X": operand, "J": hidden})
+    operand[3, 0] = np.inf
+    _on_hard_rows(steps, {"S": scores, "X": operand, "J": hidden})
 
 
 def test_the_published_recurrence_would_fail_on_these_rows() -> None:
@@ -279,7 +315,7 @@ def _after_other_steps(seed: int) -> int:
 
 
 def test_among_other_steps() -> None:
-    assert sum(_after_other_steps(seed) for seed in range(5)) > 5
+    assert sum(_after_other_steps(seed) for seed in range(3)) > 3
 
 
 @pytest.mark.slow

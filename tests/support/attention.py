@@ -44,6 +44,30 @@ B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[W^{f32,g}_{tx,a,c}=E^{f32,g}_{tx,a,c}/Z^{f32,
 _SUM = """
 B^{2}_{tx=0}L^{3}_{a=0}L^{2}_{d=0}L^{5}_{c=0}[
   O^{f32,g}_{tx,a,d}=O^{f32,g}_{tx,a,d}+W^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];"""
+_DEFERRED = """
+B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[M^{f32,g}_{tx,a}=max(M^{f32,g}_{tx,a},S^{f32,g}_{tx,a,c});];
+B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[
+  E^{f32,g}_{tx,a,c}=exp(S^{f32,g}_{tx,a,c}-M^{f32,g}_{tx,a});];
+B^{2}_{tx=0}L^{3}_{a=0}L^{2}_{d=0}L^{5}_{c=0}[
+  Y^{f32,g}_{tx,a,d}=Y^{f32,g}_{tx,a,d}+E^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];
+B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[Z^{f32,g}_{tx,a}=Z^{f32,g}_{tx,a}+E^{f32,g}_{tx,a,c};];
+B^{2}_{tx=0}L^{3}_{c=0}L^{2}_{a=0}[
+  O^{f32,g}_{tx,c,a}=Y^{f32,g}_{tx,c,a}/Z^{f32,g}_{tx,c};];"""
+_HIDDEN = """
+B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[
+  F^{f32,g}_{tx,a,c}=if_then_else(J^{bool,g}_{a,c},S^{f32,g}_{tx,a,c},-inf);];
+B^{3}_{tx=0}L^{5}_{c=0}[
+  I^{i32,g}_{tx}=max(I^{i32,g}_{tx},if_then_else(J^{bool,g}_{tx,c},1,0));];"""
+_UNLESS_HIDDEN = """
+B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[
+  Y^{f32,g}_{tx,a,c}=if_then_else(I^{i32,g}_{a}==0,0,W^{f32,g}_{tx,a,c});];
+B^{2}_{tx=0}L^{3}_{a=0}L^{2}_{d=0}L^{5}_{c=0}[
+  O^{f32,g}_{tx,a,d}=O^{f32,g}_{tx,a,d}+Y^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];"""
+_PRODUCTS = """
+B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}L^{2}_{d=0}[
+  Y^{f32,g}_{tx,a,c,d}=W^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];
+B^{2}_{tx=0}L^{3}_{a=0}L^{2}_{d=0}L^{5}_{c=0}[
+  O^{f32,g}_{tx,a,d}=O^{f32,g}_{tx,a,d}+Y^{f32,g}_{tx,a,c,d};];"""
 _QKX = "# input Q f32[2,3,2]\n# input K f32[2,5,2]\n# input X f32[2,5,2]\n"
 _O = "# output O f32[2,3,2]\n"
 _COPIED = """
@@ -109,10 +133,20 @@ PROGRAMS: Final = {
     + _SUM,
     "stored exponentials": _QKX + _O + _SCORES + _STORED + _SUM,
     "copied weights": _QKX + _O + _SCORES + _softmax("S^{f32,g}_{tx,a,c}") + _COPIED,
+    "stored products": _QKX + _O + _SCORES + _softmax("S^{f32,g}_{tx,a,c}") + _PRODUCTS,
+    "hidden rows": _QKX
+    + "# input J bool[3,5]\n"
+    + _O
+    + _SCORES
+    + _HIDDEN
+    + _softmax(_F)
+    + _UNLESS_HIDDEN,
     "grouped heads in 4-D": _GROUPED,
     "rows": _ROWS,
     **{name: _masked(name, value) for name, value in _BETWEEN.items()},
 }
+#: The same with one division at the end, which has no softmax to make an online one of.
+DEFERRED: Final = _QKX + _O + _SCORES + _DEFERRED
 #: Rows of scores for the program ``rows``: -inf first, but for the last, alone, at the end; equal
 #: and zero ones; large and far apart ones.
 HARD_ROWS: Final[NDArray[np.float32]] = np.array(
@@ -139,8 +173,8 @@ def program_named(name: str) -> SignedProgram:
 def taken(program: SignedProgram, name: str) -> Step:
     """The step by this strategy that leads on to one pass.
 
-    Of several maxima that is the one which ``online_softmax`` goes on from, of its two forms the
-    one that keeps every step. Raises AssertionError where there is none.
+    Of several maxima that is one that a sum of exponentials goes with, of the two forms of
+    ``online_softmax`` the one that keeps every step. Raises AssertionError where there is none.
     """
     chosen = strategy(name)
     survey = chosen.survey(program)
@@ -149,7 +183,7 @@ def taken(program: SignedProgram, name: str) -> Step:
     for site in sites:
         step = take(chosen, program, site)
         assert isinstance(step, Step), f"{name} at {site.describe()}: {step}"
-        if name != CHAIN[0] or strategy("online_softmax").survey(step.after).sites:
+        if name != CHAIN[0] or strategy(CHAIN[1]).survey(step.after).sites:
             return step
     raise AssertionError(f"{name} finds no maximum of a softmax")
 

@@ -74,10 +74,10 @@ class NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax(AttentionStrategy):
         for found in find_attention(program):
             if isinstance(found, Miss):
                 yield found
-            elif found.weighted is None and not found.running:
+            elif not found.running and not found.streamed:
                 message = f"{found.maximum.name} and {found.total.name} are made in two passes"
                 yield Miss(found.path, "softmax-not-online", message)
-            elif found.weighted is None:
+            elif not found.streamed:
                 yield found
 
     def rewritten(self, program: SignedProgram, found: Attention, site: Site) -> SignedProgram:
