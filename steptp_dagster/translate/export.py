@@ -11,7 +11,7 @@ from torch.export import ExportedProgram, exported_program
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from steptp_dagster.translate.tracing import quiet, watched
-from steptp_dagster.translate.unchecked import CHECKING, unchecked
+from steptp_dagster.translate.unchecked import CHECKING, masks_as_given, unchecked
 
 #: Composite operators that stay whole: their own nests are shorter, safer or closer to how people
 #: write them than what PyTorch would decompose them into.
@@ -87,7 +87,7 @@ def export(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgr
 
     Raises what ``torch.export`` raises; its errors have no common type.
     """
-    with quiet(), _shapes_of_recurrent():
+    with quiet(), masks_as_given(), _shapes_of_recurrent():
         exported = _exported(module, inputs)
         with _known_composites():
             result: ExportedProgram = exported.run_decompositions(dict(_decompositions()))

@@ -138,7 +138,10 @@ def _along(
     factors: Any,  # noqa: ANN401 - a list of numbers or None
     step: Callable[[Call, Value, int, Scale, str], Value],
 ) -> Value:
-    """Resize the spatial dimensions one by one, the last one first."""
+    """Resize the spatial dimensions one by one, the last one first.
+
+    Linear kinds leave a dimension alone that keeps its size, whatever the factor is.
+    """
     if not x.is_float:
         raise Unsupported("input", f"elements of {x.dtype}; floats do")
     lead = 2
@@ -146,7 +149,11 @@ def _along(
         lead + i: _scale(size, out, factors[i] if factors else None, corners)
         for i, (size, out) in enumerate(zip(x.shape[lead:], op.shape[lead:], strict=True))
     }
-    left = [i for i, scale in scales.items() if not scale.idle]
+    left = [
+        i
+        for i, scale in scales.items()
+        if not (scale.idle or (step is _linear and scale.size == scale.out))
+    ]
     for dim in reversed(left):
         x = step(op, x, dim, scales[dim], op.dtype if dim == left[0] else op.accumulator)
     return x

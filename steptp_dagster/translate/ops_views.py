@@ -6,7 +6,8 @@ from typing import Any
 from steptp_dagster.leir.ast import Expr, Int
 from steptp_dagster.translate.coords import Coord, Coords, constant, reshaped
 from steptp_dagster.translate.operators import Call, axis, operator
-from steptp_dagster.translate.scalars import ZERO, choose, compare, conjunction
+from steptp_dagster.translate.scalars import ZERO, choose, compare, conjunction, literal, neg
+from steptp_dagster.translate.scalars import call as apply
 from steptp_dagster.translate.values import Value
 
 
@@ -203,8 +204,21 @@ def to_copy(call: Call, x: Value, *_options: Any) -> Value:  # noqa: ANN401
         return call.builder.compute(call.shape, call.dtype, lambda *c: compare(x(*c), "!=", ZERO))
     if x.is_float and call.dtype in ("u8", "i8", "i16"):
         # PyTorch goes by way of a wider integer: what does not fit wraps around
-        x = call.builder.compute(call.shape, "i32", x)
+        x = call.builder.compute(call.shape, "i32", lambda *c: _within(x(*c), 31))
+    if x.is_float and call.dtype in ("i32", "i64"):
+        bits = 31 if call.dtype == "i32" else 63
+        return call.builder.compute(call.shape, call.dtype, lambda *c: _within(x(*c), bits))
     return call.builder.compute(call.shape, call.dtype, x)
+
+
+def _within(x: Expr, bits: int) -> Expr:
+    """A float that an integer of so many bits can hold; infinities and the like are the lowest.
+
+    That is what processors make of them, and what programs meet that compute more than they use
+    (``torch.where(gap < 8, gap, gap.log().long())``).
+    """
+    bound = literal(float(1 << bits))
+    return choose(compare(apply("abs", x), "<", bound), x, neg(bound))
 
 
 @operator("aten.copy.default")

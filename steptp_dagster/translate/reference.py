@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from steptp_dagster.leir.signature import Variable
 from steptp_dagster.translate.doubles import in_doubles, spacing
@@ -65,7 +65,7 @@ class Reference:
         """A copy of the module with the parameters of ``arrays``."""
         if double not in self._copies:
             copied = _copy(self.module)
-            self._copies[double] = copied.double() if double else copied
+            self._copies[double] = _doubled(copied) if double else copied
         module = self._copies[double]
         parameters = dict(module.named_parameters(remove_duplicate=False))
         for variable in _of_role(self.translation, "param"):
@@ -107,6 +107,20 @@ def _copy(module: nn.Module) -> nn.Module:
                 own.__kwdefaults__ = held.__kwdefaults__
                 vars(part)[name] = own
     return copied
+
+
+def _doubled(module: nn.Module) -> nn.Module:
+    """The module in float64, tensors that are plain attributes (``self.h0``) included."""
+
+    def wide(held: object) -> object:
+        narrow = isinstance(held, torch.Tensor) and held.is_floating_point()
+        return held.double() if narrow else held  # type: ignore[attr-defined]
+
+    for part in module.double().modules():
+        for name, held in list(vars(part).items()):
+            if not name.startswith("_") and isinstance(held, torch.Tensor | list | tuple | dict):
+                vars(part)[name] = tree_map(wide, held)
+    return module
 
 
 def _copied_cell(cell: CellType, memo: Mapping[int, Any]) -> CellType:

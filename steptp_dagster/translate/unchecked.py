@@ -1,7 +1,8 @@
 """Functions of PyTorch that look at their data before they compute, which cannot be exported.
 
-Only ``gaussian_nll_loss`` does: it raises where a variance is negative. Where it is the obstacle,
-modules are exported a second time with the loss without that check.
+``gaussian_nll_loss`` raises where a variance is negative. Where it is the obstacle, modules are
+exported a second time with the loss without that check. Transformers look whether a mask is the
+causal one, for which they have a faster way to the same result; for exporting, masks are masks.
 """
 
 import math
@@ -12,6 +13,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.modules import transformer
 from torch.overrides import TorchFunctionMode
 
 #: The function that checks, as errors of exporting name it.
@@ -51,6 +53,31 @@ class _Unchecked(TorchFunctionMode):
         del types
         called = _gaussian if func is functional.gaussian_nll_loss else func
         return called(*args, **dict(kwargs or {}))
+
+
+#: How transformers look at their masks.
+_DETECTOR: Final = "_detect_is_causal_mask"
+
+
+def _as_stated(
+    _mask: Tensor | None, is_causal: bool | None = None, _size: int | None = None
+) -> bool:
+    """Whether the caller says that the mask is causal."""
+    return bool(is_causal)
+
+
+@contextmanager
+def masks_as_given() -> Iterator[None]:
+    """Transformers believe what they are told about masks instead of looking at them."""
+    before = getattr(transformer, _DETECTOR, None)
+    if before is None:  # a PyTorch that works otherwise
+        yield
+        return
+    setattr(transformer, _DETECTOR, _as_stated)
+    try:
+        yield
+    finally:
+        setattr(transformer, _DETECTOR, before)
 
 
 @contextmanager

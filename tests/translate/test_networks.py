@@ -23,7 +23,6 @@ from tests.support.networks import NETWORKS, built
 REFUSED = {
     "rope-complex": "input",
     "moe-topk": "aten.topk.default",
-    "transformer": "torch.export",
     "s4d-fft": "aten._fft_r2c.default",
 }
 SAMPLE = (
@@ -50,6 +49,9 @@ SAMPLE = (
     "unfold-fold",
     "dict-input",
     "number-inputs",
+    "transformer",
+    "t5-relative-bias",
+    "lstm-state-attributes",
     "dict-output",
 )
 #: Iterations up to which the interpreter is the faster judge.
@@ -112,3 +114,61 @@ def test_recurrent_layers_are_loops_over_time() -> None:
     short, long = translated(3), translated(512)
     assert len(short.signed.program.nests) == len(long.signed.program.nests)
     assert "L^{512}_{a=0}[B^{8}_{tx=0}" in to_text(long.signed.program)
+
+
+def test_many_parts_are_read_together() -> None:
+    """More parts than isl would decide: a stack of every step of a loop, read by what follows."""
+
+    class Steps(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            states = []
+            for _ in range(80):
+                x = x * 1.01
+                states.append(x)
+            return torch.stack(states, 1).sum(1)
+
+    inputs = (torch.ones(2, 3),)
+    result = translate(Steps(), inputs)
+    assert isinstance(result, Translation), str(result)
+    assert fidelity(Steps(), inputs, result).faithful
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        (4, {"scale_factor": 1.05, "mode": "nearest"}),
+        (4, {"scale_factor": 1.05, "mode": "linear"}),
+        (4, {"scale_factor": 1.6, "mode": "linear"}),
+        (4, {"scale_factor": 1.6, "mode": "linear", "recompute_scale_factor": True}),
+        (7, {"scale_factor": 0.3, "mode": "nearest-exact"}),
+        (10, {"scale_factor": 0.7, "mode": "nearest"}),
+        (1, {"size": 3, "mode": "linear", "align_corners": True}),
+        (5, {"size": 1, "mode": "linear", "align_corners": True}),
+        (5, {"size": 1, "mode": "linear"}),
+        (49, {"size": 61, "mode": "nearest"}),
+        ((4, 8), {"scale_factor": 1.05, "mode": "bicubic"}),
+        ((4, 8), {"scale_factor": (1.05, 1.3), "mode": "bilinear"}),
+        ((4, 3), {"scale_factor": (1.05, 1.3), "mode": "bicubic"}),
+    ],
+)
+def test_odd_scales(size: int | tuple[int, ...], options: dict[str, Any]) -> None:
+    class Resized(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.interpolate(x * 2, **options)
+
+    sides = (size,) if isinstance(size, int) else size
+    inputs = (torch.randn((1, 1, *sides), generator=torch.Generator().manual_seed(sides[0])),)
+    result = translate(Resized(), inputs)
+    assert isinstance(result, Translation), str(result)
+    assert fidelity(Resized(), inputs, result).faithful
+
+
+def test_odd_factors_are_refused() -> None:
+    class Resized(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.interpolate(x, scale_factor=1.2345678, mode="linear")
+
+    result = translate(Resized(), (torch.ones(1, 1, 40),))
+    assert isinstance(result, TranslationRefusal)
+    assert result.argument == "scale_factors"
+    assert "a size" in result.message
