@@ -7,7 +7,7 @@ may be a running one as well, written out as ``O=G/R``. So every program between
 and ``flashattention_wo_tiling`` matches.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from steptp_dagster.leir.accesses import LoopRef, Statement
@@ -22,10 +22,15 @@ from steptp_dagster.strategies.running import last_step, row_of
 from steptp_dagster.strategies.softmax_rows import find_normalisers
 from steptp_dagster.strategies.streaming import (
     Weighting,
-    exp_of_difference,
-    hidden_weight,
     weighted_equation,
     weighted_parts,
+)
+from steptp_dagster.strategies.weights import (
+    Product,
+    Weights,
+    exponential_at,
+    product_of,
+    softmax_at,
 )
 
 
@@ -69,25 +74,6 @@ class Attention:
 
 
 @dataclass(frozen=True, slots=True)
-class _Weights:
-    """Followed weights: the softmax in the reader's indices and the tensors on the way."""
-
-    hidden: Expr | None
-    score: Expr
-    maximum: Access
-    total: Access
-    chain: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """What is summed up."""
-
-    weights: _Weights
-    weighting: Weighting
-
-
-@dataclass(frozen=True, slots=True)
 class _Normaliser:
     """A way to compute maximum and sum of rows, in the indices of the maximum's equation."""
 
@@ -111,62 +97,8 @@ def find_attention(program: SignedProgram) -> tuple[Attention | Miss, ...]:
 
 def _summed(program: SignedProgram, statement: Statement) -> Attention | Miss | None:
     """A plain weighted sum."""
-    found = _product_of(program, statement, _softmax_at)
+    found = product_of(program, statement, softmax_at)
     return None if found is None else _judged(program, statement, found)
-
-
-def _product_of(
-    program: SignedProgram,
-    statement: Statement,
-    follow: Callable[[SignedProgram, Statement, Expr], _Weights | None],
-) -> _Product | None:
-    """What a plain sum adds up, if one factor is followed to weights; it may be stored."""
-    update = Analysis.of(program).updates[statement.path]
-    if update.op != "+" or update.subtract or update.operand is None:
-        return None
-    chain: list[str] = []
-    operand = expanded(program, statement, update.operand, chain)
-    if not isinstance(operand, Binary) or operand.op != "*":
-        return None
-    for factor, other, first in (
-        (operand.left, operand.right, False),
-        (operand.right, operand.left, True),
-    ):
-        weights = follow(program, statement, factor)
-        if weights is not None:
-            weights = replace(weights, chain=(*chain, *weights.chain))
-            return _Product(weights, Weighting(other, first, weights.hidden))
-    return None
-
-
-def _softmax_at(program: SignedProgram, reader: Statement, weights: Expr) -> _Weights | None:
-    """Weights followed to a softmax, which may be hidden for whole rows."""
-    chain: list[str] = []
-    hidden, softmax = hidden_weight(expanded(program, reader, weights, chain))
-    softmax = expanded(program, reader, softmax, chain)
-    if not isinstance(softmax, Binary) or softmax.op != "/":
-        return None
-    relative = _exponential_at(program, reader, softmax.left)
-    total = expanded(program, reader, softmax.right, chain)
-    if relative is None or not isinstance(total, Access):
-        return None
-    names = (*chain, *relative.chain, total.name)
-    return replace(relative, hidden=hidden, total=total, chain=tuple(dict.fromkeys(names)))
-
-
-def _exponential_at(program: SignedProgram, reader: Statement, weights: Expr) -> _Weights | None:
-    """Weights followed to ``exp(S-M)``; their sum is not known yet."""
-    chain: list[str] = []
-    top = expanded(program, reader, weights, chain)
-    if isinstance(top, Call) and top.function == "exp":
-        top = replace(top, arguments=(expanded(program, reader, top.arguments[0], chain),))
-    pair = exp_of_difference(top)
-    if pair is None:
-        return None
-    maximum = expanded(program, reader, pair[1], chain)
-    if not isinstance(maximum, Access):
-        return None
-    return _Weights(None, pair[0], maximum, maximum, (*dict.fromkeys(chain), maximum.name))
 
 
 def _normalisers(program: SignedProgram) -> Iterator[_Normaliser]:
@@ -197,7 +129,7 @@ def _apart(program: SignedProgram, made: Statement, step: str) -> bool:
     return distinguishes(forms, rows, extents)
 
 
-def _judged(program: SignedProgram, statement: Statement, product: _Product) -> Attention | Miss:
+def _judged(program: SignedProgram, statement: Statement, product: Product) -> Attention | Miss:
     path = statement.path
     update = Analysis.of(program).updates[path]
     target = statement.equation.target
@@ -266,11 +198,11 @@ def _written_out(program: SignedProgram, statement: Statement) -> Attention | Mi
     if not isinstance(maximum, Access):
         return None
     tensors = (*chain, *own.chain, total.name, maximum.name)
-    weights = _Weights(
+    weights = Weights(
         hidden, substitute(own.score, names), maximum, total, tuple(dict.fromkeys(tensors))
     )
     over = (reduction, own.loop.index)
-    found = _judged_running(program, statement, made, _Product(weights, weighting), over)
+    found = _judged_running(program, statement, made, Product(weights, weighting), over)
     return found if isinstance(found, Miss) else replace(found, streamed=own.streamed)
 
 
@@ -313,7 +245,7 @@ def _streamed_sum(program: SignedProgram, made: Statement, read: Access) -> _Sum
 def _plain_sum(program: SignedProgram, made: Statement, read: Access) -> _Sum | None:
     """The plain sum with weights that nothing has normalised yet."""
     update = Analysis.of(program).updates[made.path]
-    found = _product_of(program, made, _exponential_at)
+    found = product_of(program, made, exponential_at)
     if found is None or made.equation.guard is not None or update.init != "identity":
         return None
     if len(update.reduction_loops) != 1 or update.repeating_loops != update.reduction_loops:
@@ -355,7 +287,7 @@ def _judged_running(
     program: SignedProgram,
     statement: Statement,
     made: Statement,
-    product: _Product,
+    product: Product,
     over: tuple[Loop, str],
 ) -> Attention | Miss:
     path, target = statement.path, statement.equation.target
@@ -383,7 +315,7 @@ def _judged_running(
 def _completed(
     program: SignedProgram,
     statement: Statement,
-    product: _Product,
+    product: Product,
     over: tuple[Loop, str],
     others: tuple[Loop, ...],
     made: Statement | None,
@@ -422,7 +354,7 @@ def _completed(
 
 
 def _made(
-    program: SignedProgram, statement: Statement, found: _Weights, reduction: Loop
+    program: SignedProgram, statement: Statement, found: Weights, reduction: Loop
 ) -> _Normaliser | Miss:
     """How maximum and sum are made, if they are those of the rows of the weights."""
     path = statement.path

@@ -1,10 +1,14 @@
 """From naive attention to one pass over rolling state: consecutive steps on the same program."""
 
 import random
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.fileform import read
@@ -256,6 +260,73 @@ def test_source_programs_reach_one_pass() -> None:
         assert [step.strategy for step in steps] == list(CHAIN)
     verdict = verify(steps[0].before, steps[-1].after)
     assert verdict.accepted, (verdict.reason, verdict.message)
+
+
+class _Function(nn.Module):
+    """A function of tensors as a module."""
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """What the function gives."""
+        return self.function(*inputs)
+
+
+def _by_hand(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = torch.bmm(q, k.transpose(1, 2)) / 2
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return torch.bmm(weights / weights.sum(-1, keepdim=True), v)
+
+
+def _einsum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = torch.softmax(torch.einsum("bhqd,bhkd->bhqk", q, k), -1)
+    return torch.einsum("bhqk,bhkd->bqhd", weights, v)
+
+
+_3D = ((2, 3, 4), (2, 5, 4), (2, 5, 6))
+_4D = ((2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4))
+#: Attention as people write it, with the shapes of its inputs.
+WRITTEN: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
+    "by hand, across": (_by_hand, _3D),
+    "einsum": (_einsum, _4D),
+    "scaled dot product": (functional.scaled_dot_product_attention, _4D),
+    "causal": (
+        lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        _4D,
+    ),
+    "float mask": (functional.scaled_dot_product_attention, (*_4D, (3, 5))),
+    "over another dimension": (
+        lambda q, k, v: torch.softmax(k @ q.transpose(-2, -1), -2).transpose(-2, -1) @ v,
+        _4D,
+    ),
+    "pooling": (
+        lambda x: (torch.softmax(x.sum(-1), -1).unsqueeze(-1) * x).sum(1),
+        ((2, 5, 4),),
+    ),
+}
+
+
+def _written(name: str) -> SignedProgram:
+    function, shapes = WRITTEN[name]
+    found = translate(_Function(function), tuple(torch.zeros(shape) for shape in shapes))
+    assert not isinstance(found, TranslationRefusal), str(found)
+    return found.signed
+
+
+@pytest.mark.parametrize("name", ["by hand, across", "causal"])
+def test_attention_as_it_is_written_reaches_one_pass(name: str) -> None:
+    steps = walked(_written(name))
+    assert [step.strategy for step in steps] == list(CHAIN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRITTEN)
+def test_attention_as_it_is_written_by_the_verdict(name: str) -> None:
+    steps = walked(_written(name))
+    _compare(steps, range(1))
+    _judge(steps)
 
 
 @pytest.mark.slow

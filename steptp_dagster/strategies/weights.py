@@ -1,0 +1,84 @@
+"""Following the weights of a weighted sum: to a softmax, or to exponentials of differences."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from steptp_dagster.leir.accesses import Statement
+from steptp_dagster.leir.analysis import Analysis
+from steptp_dagster.leir.ast import Access, Binary, Call, Expr
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.strategies.pieces import expanded
+from steptp_dagster.strategies.streaming import Weighting, exp_of_difference, hidden_weight
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Followed weights: the softmax in the reader's indices and the tensors on the way."""
+
+    hidden: Expr | None
+    score: Expr
+    maximum: Access
+    total: Access
+    chain: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What is summed up."""
+
+    weights: Weights
+    weighting: Weighting
+
+
+def product_of(
+    program: SignedProgram,
+    statement: Statement,
+    follow: Callable[[SignedProgram, Statement, Expr], Weights | None],
+) -> Product | None:
+    """What a plain sum adds up, if one factor is followed to weights; it may be stored."""
+    update = Analysis.of(program).updates[statement.path]
+    if update.op != "+" or update.subtract or update.operand is None:
+        return None
+    chain: list[str] = []
+    operand = expanded(program, statement, update.operand, chain)
+    if not isinstance(operand, Binary) or operand.op != "*":
+        return None
+    for factor, other, first in (
+        (operand.left, operand.right, False),
+        (operand.right, operand.left, True),
+    ):
+        weights = follow(program, statement, factor)
+        if weights is not None:
+            weights = replace(weights, chain=(*chain, *weights.chain))
+            return Product(weights, Weighting(other, first, weights.hidden))
+    return None
+
+
+def softmax_at(program: SignedProgram, reader: Statement, weights: Expr) -> Weights | None:
+    """Weights followed to a softmax, which may be hidden for whole rows."""
+    chain: list[str] = []
+    hidden, softmax = hidden_weight(expanded(program, reader, weights, chain))
+    softmax = expanded(program, reader, softmax, chain)
+    if not isinstance(softmax, Binary) or softmax.op != "/":
+        return None
+    relative = exponential_at(program, reader, softmax.left)
+    total = expanded(program, reader, softmax.right, chain)
+    if relative is None or not isinstance(total, Access):
+        return None
+    names = (*chain, *relative.chain, total.name)
+    return replace(relative, hidden=hidden, total=total, chain=tuple(dict.fromkeys(names)))
+
+
+def exponential_at(program: SignedProgram, reader: Statement, weights: Expr) -> Weights | None:
+    """Weights followed to ``exp(S-M)``; their sum is not known yet."""
+    chain: list[str] = []
+    top = expanded(program, reader, weights, chain)
+    if isinstance(top, Call) and top.function == "exp":
+        top = replace(top, arguments=(expanded(program, reader, top.arguments[0], chain),))
+    pair = exp_of_difference(top)
+    if pair is None:
+        return None
+    maximum = expanded(program, reader, pair[1], chain)
+    if not isinstance(maximum, Access):
+        return None
+    return Weights(None, pair[0], maximum, maximum, (*dict.fromkeys(chain), maximum.name))
