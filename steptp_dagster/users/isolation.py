@@ -192,6 +192,9 @@ def _refusal(reply: Mapping[str, Any], file: UserFile | None, limits: Limits) ->
     if isinstance(late := reply.get("timed_out"), dict):
         message = f"was not done after {limits.timeout_s:g} s"
         return UserRefusal("timed-out", message, _at(name, late["where"]))
+    if isinstance(crowd := reply.get("crowd"), dict):
+        message = "started processes without end"
+        return UserRefusal("too-many-processes", message, _at(name, crowd["where"]))
     if isinstance(died := reply.get("died"), dict):
         where = _at(name, died["where"])
         if died["signal"]:

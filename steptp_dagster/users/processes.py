@@ -17,7 +17,7 @@ _PAUSE: Final = 0.01
 def end_marked(value: str) -> None:
     """End all processes but this one whose mark has that value. Does nothing without ``/proc``."""
     for _ in range(_ROUNDS):
-        found = _marked(value)
+        found = marked(value)
         for process in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
@@ -26,7 +26,7 @@ def end_marked(value: str) -> None:
         time.sleep(_PAUSE)
 
 
-def _marked(value: str) -> list[int]:
+def marked(value: str) -> list[int]:
     """Processes with the mark, without this one and without those that are dead already."""
     mark = f"{MARK}={value}".encode()
     found = []

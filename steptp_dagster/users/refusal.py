@@ -14,6 +14,7 @@ REASONS: Final[dict[str, str]] = {
     "bad-shapes": "correct SHAPES",
     "timed-out": "make it faster, or raise the time limit (timeout_s in the profile, --timeout)",
     "out-of-memory": "use smaller inputs, or raise the limit (memory_mb in the profile, --memory)",
+    "too-many-processes": "start none: a program file only describes modules and their inputs",
     "exited": "remove the call that ends the process",
     "crashed": "run the file alone with `python -X faulthandler` to see the fault",
 }

@@ -21,12 +21,16 @@ import tqdm
 
 from steptp_dagster.users import child
 from steptp_dagster.users.frames import Inbox, packed, write_all
-from steptp_dagster.users.processes import MARK, end_marked
+from steptp_dagster.users.processes import MARK, end_marked, marked
 
 #: How long a process may take to write down where it stands, in seconds.
 _LAST_WORDS: Final = 0.3
 #: How often it is looked whether a process is still there, in seconds.
 _POLL: Final = 0.05
+#: How often the processes that came from users' code are counted, in seconds, and how many may be
+#: there (a shell can start them without Python's knowledge).
+_COUNT: Final = 0.3
+_CROWD: Final = 64
 _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -71,6 +75,7 @@ def _outcome(
     request: Mapping[str, Any], process: int, result: Inbox, inbox: Inbox, faults: IO[bytes]
 ) -> dict[str, Any]:
     deadline = time.monotonic() + request["timeout_s"]
+    count = time.monotonic() + _COUNT
     status: int | None = None
     while True:
         # What a dead process has written is there by now: the pipe is read after the death.
@@ -84,6 +89,10 @@ def _outcome(
             return {"died": _death(status, _place(faults, request["path"]))}
         if time.monotonic() > deadline:
             return {"timed_out": {"where": _asked(process, faults, request["path"])}}
+        if time.monotonic() > count:
+            count = time.monotonic() + _COUNT
+            if len(marked(os.environ.get(MARK, ""))) > _CROWD:
+                return {"crowd": {"where": _asked(process, faults, request["path"])}}
         inbox.wait(0)
         if inbox.closed:
             sys.exit(0)  # whose finally clauses end the copy

@@ -122,6 +122,12 @@ BROKEN: Final[dict[str, tuple[str, str, int, str]]] = {
     "kills": ("import os\nos.kill(os.getpid(), 9)\n", "crashed", 0, "SIGKILL"),
     "hangs": ("print('x')\nwhile True:\n    print('y')\n", "timed-out", 3, "not done after"),
     "forks": ("import os\nwhile True:\n    os.fork()\n", "raised", 3, "no more than 16 processes"),
+    "crowds": (
+        "import os\nos.system('for i in $(seq 100); do sleep 60 & done; wait')\n",
+        "too-many-processes",
+        2,
+        "processes without end",
+    ),
     "grows": ("x = bytearray(2**40)\n", "out-of-memory", 0, "MiB of memory"),
     "closes": ("import os\nos.closerange(3, 99)\n", "exited", 0, "exit code 1"),
     "reads": ("input()\n", "raised", 1, "EOFError"),
