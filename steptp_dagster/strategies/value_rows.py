@@ -15,7 +15,7 @@ from steptp_dagster.leir.conversion import Converter
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.typing import expr_dtype
 from steptp_dagster.leir.updates import Update
-from steptp_dagster.leir.walk import Path, accesses_in, indices_in, substitute
+from steptp_dagster.leir.walk import Path, accesses_in, indices_in, iter_expr, substitute
 from steptp_dagster.strategies.matching import distinguishes, instantiate
 from steptp_dagster.strategies.streaming import exp_of_difference, is_minus_inf
 
@@ -90,6 +90,22 @@ class RowMaxima:
                 ):
                     return substitute(value, known)
         return None
+
+    def shifts(self, made: Statement) -> bool:
+        """Whether a maximum that an equation takes is subtracted from its own scores somewhere.
+
+        Then it has to stay the maximum of those very scores, to the last digit.
+        """
+        name = made.equation.target.name
+        return name in self._makers and any(
+            isinstance(node, Binary)
+            and node.op == "-"
+            and isinstance(node.right, Access)
+            and node.right.name == name
+            and self.below(node.left, node.right, reader)
+            for reader in self._accesses.statements
+            for node in iter_expr(reader.equation.value)
+        )
 
     def sums_to_one(self, statement: Statement) -> bool:
         """Whether an update adds ``exp(S-M)`` over a whole row of which M is the maximum.

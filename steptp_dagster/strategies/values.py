@@ -143,6 +143,10 @@ class ValueFacts:
             return False
         return self._rows.below(expr.left, expr.right, self._accesses.statement_at[at])
 
+    def makes_shift(self, at: Path) -> bool:
+        """Whether an equation takes a maximum that is subtracted from its own scores somewhere."""
+        return self._rows.shifts(self._accesses.statement_at[at])
+
     def not_above(self, lower: Expr, upper: Expr, at: Path) -> bool:
         """Whether one value is never above another one in the place of the equation at ``at``.
 

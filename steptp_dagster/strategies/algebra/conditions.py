@@ -17,7 +17,7 @@ from steptp_dagster.strategies.algebra import growth
 from steptp_dagster.strategies.algebra.data import data_of, values_of
 from steptp_dagster.strategies.algebra.magnitude import HEADROOM, sizes_of
 from steptp_dagster.strategies.algebra.rules import Match, Need
-from steptp_dagster.strategies.algebra.trees import bases, divided_by_factor, is_literal, signed
+from steptp_dagster.strategies.algebra.trees import At, bases, divided_by_factor, is_literal, signed
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import pair
 from steptp_dagster.strategies.facts import Fact
@@ -305,8 +305,11 @@ def in_range(question: Question, node: Typed, match: Match) -> Proof:
     return tuple(dict.fromkeys(facts))
 
 
-def decides_nothing(question: Question) -> Proof:
-    """No decision depends on the last digits of the equation's target, and no difference."""
+def decides_nothing(question: Question, at: At = ()) -> Proof:
+    """No decision depends on the last digits of the equation's target, and no difference.
+
+    Neither does a difference in the equation itself, around the part at a place in its value.
+    """
     tensor = question.equation.target.name
     data = data_of(question.program)
     for found, words in (
@@ -316,6 +319,10 @@ def decides_nothing(question: Question) -> Proof:
         if found:
             number = ".".join(str(i + 1) for i in found[0])
             return f"statement {number} {words} that depend on {tensor}"
+    if values_of(question.program).makes_shift(question.path):
+        return f"{tensor} would not be the maximum of the scores that it is subtracted from"
+    if data.amplified_at(question.equation, at):
+        return "a related value is subtracted from the part, so that its last digits may be left"
     return (
         before_fact("decided_by", tensor, value=()),
         before_fact("amplified_by", tensor, value=()),

@@ -20,7 +20,7 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Exp
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, children, equations, expressions, iter_expr
-from steptp_dagster.strategies.algebra.trees import is_sum, terms
+from steptp_dagster.strategies.algebra.trees import At, Operand, is_sum, terms
 from steptp_dagster.strategies.values import ValueFacts, facts_of
 
 _WHOLE: Final = ("floor", "ceil", "round")
@@ -87,14 +87,62 @@ class Data:
         return tuple(
             one.path
             for one in self._located
-            if any(self._amplifies(total, reached) for total in _sums(one.equation.value))
+            if any(
+                self._amplifies(total, reached, one.equation.target.name)
+                for total in _sums(one.equation.value)
+            )
+            or any(self._parts_ways(total, reached) for total in _exponents(one.equation.value))
         )
 
-    def _amplifies(self, total: Expr, reached: frozenset[str]) -> bool:
-        """Whether two terms of opposite signs share a source, one of them made of ``reached``."""
+    def _parts_ways(self, total: Expr, reached: frozenset[str]) -> bool:
+        """Whether one of two related terms of opposite signs is made of ``reached``, but not both.
+
+        What an exponential takes is shifted: both terms may change alike, but not one alone.
+        """
         found = [
             (t.inverse, self.sources(t.expr), any(a.name in reached for a in accesses_in(t.expr)))
             for t in terms(total)
+        ]
+        return any(
+            a[0] != b[0] and a[2] != b[2] and bool(a[1] & b[1])
+            for i, a in enumerate(found)
+            for b in found[i + 1 :]
+        )
+
+    def amplified_at(self, equation: Equation, at: At) -> bool:
+        """Whether a part of an equation's value stands in a term that a related one is taken from.
+
+        The last digits of such a term are what is left where the two are nearly equal: a score
+        that is rounded otherwise than in the maximum of its row may exceed that.
+        """
+        expr: Expr = equation.value
+        for i, step in enumerate(at):
+            if is_sum(expr):
+                for term in terms(expr):
+                    if at[i : i + len(term.at)] == term.at and self._taken_from(
+                        expr, term, equation.target.name
+                    ):
+                        return True
+            expr = children(expr)[step]
+        return False
+
+    def _taken_from(self, total: Expr, term: Operand, own: str) -> bool:
+        sources = self.sources(term.expr)
+        return any(
+            other.inverse != term.inverse and bool(self.sources(other.expr) & sources)
+            for other in terms(total)
+            if not any(a.name == own for a in accesses_in(other.expr))
+        )
+
+    def _amplifies(self, total: Expr, reached: frozenset[str], own: str) -> bool:
+        """Whether two terms of opposite signs share a source, one of them made of ``reached``.
+
+        The running value of the tensor ``own`` that the sum is written to is no such term.
+        """
+        found = [
+            (t.inverse, self.sources(t.expr), any(a.name in reached for a in accesses_in(t.expr)))
+            for t in terms(total)
+            if not any(a.name == own for a in accesses_in(t.expr))
         ]
         return any(
             a[0] != b[0] and (a[2] or b[2]) and bool(a[1] & b[1])
@@ -163,6 +211,13 @@ def _decisive(expr: Expr) -> Iterator[Access]:
         case _:
             for child in children(expr):
                 yield from _decisive(child)
+
+
+def _exponents(expr: Expr) -> Iterator[Expr]:
+    """The sums that exponentials take."""
+    for node in iter_expr(expr):
+        if isinstance(node, Call) and node.function == "exp" and is_sum(node.arguments[0]):
+            yield node.arguments[0]
 
 
 def _sums(expr: Expr) -> Iterator[Expr]:

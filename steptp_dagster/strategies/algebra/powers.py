@@ -5,13 +5,13 @@ from typing import Final
 
 from steptp_dagster.leir.ast import Binary, Call, Expr, Int, Real, Unary
 from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.walk import iter_expr
 from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
+    At,
     Operand,
-    factors,
     is_literal,
     is_one,
-    is_product,
     with_part,
     without_factors,
 )
@@ -69,9 +69,9 @@ def _square(place: Place) -> Iterator[Match]:
 def _equal_bases(place: Place) -> Iterator[Match]:
     """``a**m*b*a**n -> a**(m+n)*b``; the power stands where its first part stood."""
     around = None if place.parent is None else place.parent.expr
-    if not is_product(place.expr) or (around is not None and is_product(around)):
+    if not _multiplies(place.expr) or (around is not None and _multiplies(around)):
         return
-    own = [f for f in factors(place.expr) if not f.inverse and not is_literal(f.expr)]
+    own = [f for f in _multiplied(place.expr, ()) if not is_literal(f.expr)]
     done = set()
     for i, first in enumerate(own):
         base, m = _with_exponent(first.expr)
@@ -86,6 +86,19 @@ def _equal_bases(place: Place) -> Iterator[Match]:
             break
 
 
+def _multiplies(expr: Expr) -> bool:
+    return isinstance(expr, Binary) and expr.op == "*"
+
+
+def _multiplied(expr: Expr, at: At) -> Iterator[Operand]:
+    """The operands of a product, quotients in one piece."""
+    if isinstance(expr, Binary) and expr.op == "*":
+        yield from _multiplied(expr.left, (*at, 0))
+        yield from _multiplied(expr.right, (*at, 1))
+    else:
+        yield Operand(at, expr, False)
+
+
 def _joined(product: Expr, first: Operand, second: Operand, base: Expr, n: int) -> Match | None:
     power = power_of(base, n)
     rest = without_factors(product, first.at, second.at)
@@ -93,9 +106,10 @@ def _joined(product: Expr, first: Operand, second: Operand, base: Expr, n: int) 
         return None if n == 2 else Match(power, (("a", base),), expr_text(base))
     result = without_factors(with_part(product, first.at, power), second.at)
     enlarged = isinstance(rest, Int | Real) and rest.value >= 1
+    shown = (("b", rest),) if rest in (*iter_expr(product), *iter_expr(result)) else ()
     return Match(
         result,
-        (("a", base), ("b", rest)),
+        (("a", base), *shown),
         expr_text(base),
         needs=() if enlarged else (Need(SIZE, "moderate", (base,)),),
         within=(power,),

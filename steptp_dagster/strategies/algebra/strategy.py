@@ -262,7 +262,7 @@ class Way:
         if name == RANGE:
             return in_range(question, self.place.node, self.match)
         if name == DECISION:
-            return decides_nothing(question)
+            return decides_nothing(question, self.at)
         facts: list[Fact] = []
         for need in self.match.needs:
             if need.precondition == name:
