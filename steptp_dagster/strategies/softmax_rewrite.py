@@ -107,6 +107,8 @@ def early_step(program: SignedProgram, rows: Rows) -> str | None:
     arrays += [rows.total.name] if rows.streamed else []
     end = Int(rows.reduction.loop.start + rows.reduction.loop.extent - 1)
     for name in arrays:
+        if name in program.signature.by_name:
+            return f"{name} is an output, with all its steps"
         for use in Analysis.of(program).accesses.by_tensor[name]:
             if use.statement.path in (rows.max_path, rows.sum_path):
                 continue
