@@ -102,7 +102,7 @@ def stats(by: str | None, data: Path | None, as_json: bool) -> None:
 def sql(query: str, as_csv: bool, data: Path | None, as_json: bool) -> None:
     """Run a DuckDB query on the warehouse (read-only).
 
-    Tables: source_programs, translations, leir_programs, surveys, transformed_steps,
+    Tables: source_programs, user_programs, translations, leir_programs, surveys, transformed_steps,
     gpu_verification, filtered_dataset, exclusions, statistics, zoo, lineage, timings; views:
     step_overview, record_lineage, refusals.
     """

@@ -74,10 +74,12 @@ class Isolation:
         """
         modest = min(_MODEST, limits.memory_mb)
         attempts = [("", modest), ("inputs", modest), ("all", limits.memory_mb)]
-        if limits.memory_mb > _MODEST:
+        if file is None:
+            attempts = [("", limits.memory_mb)]
+        elif limits.memory_mb > _MODEST:
             attempts.append(("", limits.memory_mb))
         refusal: UserRefusal | None = None
-        for fake, memory in attempts if file is not None else attempts[:1]:
+        for number, (fake, memory) in enumerate(attempts, 1):
             request = {
                 "task": task,
                 "path": str(file.path) if file else "",
@@ -86,6 +88,7 @@ class Isolation:
                 "memory_mb": memory,
                 "echo": echo,
                 "fake": fake,
+                "last": number == len(attempts),
                 **arguments,
             }
             reply = self._exchange(request, limits.timeout_s)

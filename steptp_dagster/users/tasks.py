@@ -134,14 +134,18 @@ def translated(request: Request, compare: Compare, in_form: InForm) -> Reply:
             for o in found.origins
         ],
         "compared": None,
-        "unexecuted": too_large(found.signed) or ("not allocated" if request["fake"] else ""),
+        "unexecuted": too_large(found.signed),
     }
     if reply["unexecuted"]:
         return reply
+    if request["fake"]:
+        raise OutOfMemory
     try:
         return {**reply, "compared": compare(Reference(given.module, given.tensors, found))}
-    except Exception as failed:  # noqa: BLE001 - it runs the user's module
+    except Exception as failed:
         if out_of_memory(failed):
+            if not request["last"]:
+                raise OutOfMemory from failed
             return {**reply, "unexecuted": "comparing it exceeds the memory limit"}
         message = f"could not be compared with PyTorch: {type(failed).__name__}: {failed}"[:400]
         return {"refusal": _refusal(TranslationRefusal("comparison", "", message, ""), given)}
