@@ -17,15 +17,22 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx import Node
-from torch.utils._pytree import tree_leaves
 
-from steptp_dagster.leir.ast import Expr
 from steptp_dagster.leir.signature import Role, SignedProgram, Variable
 from steptp_dagster.leir.validity import check
 from steptp_dagster.translate.builder import Builder, Scan
 from steptp_dagster.translate.constants import Constants
-from steptp_dagster.translate.coords import Coords
 from steptp_dagster.translate.export import DTYPES, export
+from steptp_dagster.translate.graph import (
+    CHECKS,
+    NUMBERS,
+    change_of_state,
+    examples_of,
+    is_plain,
+    loosely,
+    no_element,
+    results_of,
+)
 from steptp_dagster.translate.hints import obstacle_of, without_translation
 from steptp_dagster.translate.operators import OPERATORS, Call, Result, Unsupported
 from steptp_dagster.translate.scalars import NotANumber, literal
@@ -58,21 +65,8 @@ FAMILIES: Final = (
     "ops_views",
     "ops_windows",
 )
-#: Checks of what exporting with fixed shapes and dtypes has established; they compute nothing.
-CHECKS: Final = frozenset({"aten._assert_tensor_metadata.default"})
-#: The dtypes of Python numbers that a module returns.
-NUMBERS: Final[dict[type, str]] = {bool: "bool", int: "i64", float: "f32"}
-#: Kinds of outputs of a graph that are results, or no concern of the caller: an input that the
-#: module has used as its scratch paper, the order of checks.
-HARMLESS: Final = (
-    OutputKind.USER_OUTPUT,
-    OutputKind.USER_INPUT_MUTATION,
-    OutputKind.TOKEN,
-)
 #: Where the operators stand that only say where an element comes from.
 VIEWS: Final = "steptp_dagster.translate.ops_views"
-#: Buffers of batch norms that training updates and nothing reads in the same call.
-RUNNING: Final = ("running_mean", "running_var", "num_batches_tracked")
 #: What a translating function raises when its arguments have a form that nobody thought of.
 _UNFORESEEN: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 for _family in FAMILIES:
@@ -158,7 +152,7 @@ def translate(
         exported = export(module, inputs)
     except Exception as error:  # noqa: BLE001 - torch.export raises user and own errors of any type
         return TranslationRefusal("torch.export", "", meaning(error), raised_at(error))
-    examples = _examples(exported, inputs)
+    examples = examples_of(exported, inputs)
     for bounded in (False, True):
         builder = Builder(scan=scan, bounded=bounded)
         walk = _Walk(exported, source, ranges or {}, naive, builder, examples)
@@ -172,23 +166,6 @@ def translate(
             message = f"an unforeseen form ({type(error).__name__}: {error}); please report it"
             return TranslationRefusal("translate", "", message, "")
     raise AssertionError("the second walk returns")
-
-
-def _examples(
-    exported: ExportedProgram, inputs: tuple[torch.Tensor, ...]
-) -> dict[str, tuple[int, int]]:
-    """The least and the largest element of every integer input, by its name in the graph."""
-    specs = exported.graph_signature.input_specs
-    names = [spec.arg.name for spec in specs if spec.kind == InputKind.USER_INPUT]
-    leaves = tree_leaves(inputs)
-    if len(names) != len(leaves):
-        return {}
-    return {
-        name: (int(leaf.min()), int(leaf.max()))
-        for name, leaf in zip(names, leaves, strict=True)
-        if isinstance(leaf, torch.Tensor) and DTYPES.get(leaf.dtype, "")[:1] in ("i", "u")
-        if leaf.numel()
-    }
 
 
 class _Walk:
@@ -219,10 +196,7 @@ class _Walk:
     def run(self) -> Translation:
         signature = self.exported.graph_signature
         for updated in signature.output_specs:
-            # what batch norms remember changes no result of this call
-            remembered = str(updated.target).rsplit(".", maxsplit=1)[-1] in RUNNING
-            if updated.kind not in HARMLESS and not remembered:
-                message = "the module updates its state; call .eval() on it"
+            if message := change_of_state(updated):
                 raise _Refused(TranslationRefusal("output", str(updated.target), message, ""))
         self.reached = self.needed()
         for spec in signature.input_specs:
@@ -336,17 +310,17 @@ class _Walk:
             return empty
         first = len(self.builder.nests)
         try:
-            fakes = _results(node.meta["val"])
+            fakes = results_of(node.meta["val"])
             # only results that are used must be tensors LEIR can hold; `item` looks at those
             described = [self.described(fakes[0], name, "result")]
-            described += [_loosely(f) for f in fakes[1:]]
+            described += [loosely(f) for f in fakes[1:]]
             call = Call(
                 self.builder,
                 name,
                 tuple(d[0] for d in described),
                 tuple(d[1] for d in described),
                 self.used(node),
-                _plain(node),
+                is_plain(node),
             )
             result = translator(call, *self.arguments(node))
             if self.naive and translator.__module__ == VIEWS:
@@ -375,7 +349,7 @@ class _Walk:
         if not all(isinstance(n, int) for n in fake.shape) or all(n != 0 for n in fake.shape):
             return None
         shape = tuple(int(n) for n in fake.shape)
-        return Value(shape, DTYPES.get(fake.dtype, ""), _no_element)
+        return Value(shape, DTYPES.get(fake.dtype, ""), no_element)
 
     def copied(self, result: Result) -> Result:
         """Views as tensors of their own; integers stay, since subscripts need their range."""
@@ -446,28 +420,3 @@ class _Walk:
 
     def refusal(self, node: Node, operator: str, argument: str, message: str) -> _Refused:
         return _Refused(TranslationRefusal(operator, argument, message, location(node.stack_trace)))
-
-
-def _no_element(_: Coords) -> Expr:
-    raise Unsupported("", "an element of an empty tensor; tensors with elements do")
-
-
-def _plain(node: Node) -> bool:
-    """Whether the first tensor that a node reads fills its memory in row-major order."""
-    reads = node.all_input_nodes
-    fake = reads[0].meta.get("val") if reads else None
-    return isinstance(fake, torch.Tensor) and fake.is_contiguous() and not fake.storage_offset()
-
-
-def _loosely(fake: object) -> tuple[tuple[int, ...], str]:
-    """Shape and dtype of a result that may not be used; empty where it is no plain tensor."""
-    if not isinstance(fake, torch.Tensor):
-        return (), ""
-    return tuple(int(n) for n in fake.shape), DTYPES.get(fake.dtype, "")
-
-
-def _results(meta: object) -> list[object]:
-    """The results of a node: one, or those of its tuple that exist."""
-    if isinstance(meta, list | tuple):
-        return [m for m in meta if m is not None]
-    return [meta]

@@ -137,6 +137,15 @@ def index_written(x: Tensor, i: Tensor, v: Tensor) -> Tensor:
     return y
 
 
+def at_later_dimensions(x: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Writes where the first indexed dimension is not the first, and where two are apart."""
+    middle, apart, wide = x.clone(), x.clone(), x.clone()
+    middle[:, i] = x[:, :2] * 2
+    apart[i, :, j] = x[:2, :, 0] + 1
+    wide[i[:, None], j] += 1.0
+    return middle, apart, wide
+
+
 def row_of_view(x: Tensor) -> Tensor:
     y = x * 1
     z = y.view(2, 6)
@@ -160,6 +169,19 @@ WRITES: dict[str, Case] = {
     "mask": (masked_written, (real(3, 4), truth(3, 4))),
     "list": (list_written, (real(3, 4),)),
     "index": (index_written, (real(5, 3), torch.tensor([3, 0]), real(2, 3, seed=1))),
+    "later-dimensions": (
+        at_later_dimensions,
+        (real(3, 3, 4), torch.tensor([2, 0]), torch.tensor([1, 2])),
+    ),
+    "from-the-end": (index_written, (real(5, 3), torch.tensor([-1, 0]), real(2, 3, seed=1))),
+    "segment-softmax": (
+        lambda x, i: x.exp() / torch.zeros(4).index_add(0, i, x.exp())[i],
+        (real(6), whole(4, 6)),
+    ),
+    "counts": (
+        lambda i: torch.zeros(4, dtype=torch.int64).scatter_add(0, i, torch.ones_like(i)),
+        (whole(4, 9),),
+    ),
     "slice-scatter": (
         lambda x, y: torch.slice_scatter(x, y, 1, 1, 4, 2),
         (real(3, 5), real(3, 2)),
