@@ -16,6 +16,13 @@ from steptp_dagster.strategies.registry import strategies
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: What decides the inlined form of a source.
+INLINING: tuple[str, ...] = (
+    "strategies/definitions.py",
+    "strategies/graph/compute_inline.py",
+    "strategies/inlining.py",
+    "strategies/rewrite.py",
+)
 #: Stage -> what of the library decides its rows (folders recursively, single files by name).
 GROUPS: dict[str, tuple[str, ...]] = {
     "sources": ("sources", "dataset/stages/sources.py"),
@@ -29,10 +36,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "dataset/fidelity.py",
         "dataset/forms.py",
         "dataset/injectors.py",
+        "dataset/inlined.py",
         "dataset/perturbation.py",
         "dataset/programs.py",
         "dataset/stages/leir.py",
         "dataset/translations.py",
+        *INLINING,
     ),
     "user_sources": ("leir", "translate", "users", "dataset/stages/user_sources.py"),
     "user_leir": (
@@ -45,10 +54,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "dataset/fidelity.py",
         "dataset/forms.py",
         "dataset/injectors.py",
+        "dataset/inlined.py",
         "dataset/perturbation.py",
         "dataset/programs.py",
         "dataset/stages/user_leir.py",
         "dataset/user_tasks.py",
+        *INLINING,
     ),
     "steps": ("leir", "reasoning", "dataset/programs.py", "dataset/stages/steps.py"),
     "verdicts": ("leir", "lowering", "verify", "dataset/stages/verdicts.py"),

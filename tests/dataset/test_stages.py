@@ -118,7 +118,7 @@ def test_a_strategy_that_raises_is_named(store: Store, monkeypatch: pytest.Monke
 
 
 def test_an_unknown_strategy_of_a_profile_is_named(store: Store) -> None:
-    with pytest.raises(stage.UnknownStrategy, match="no strategy 'magic'; one of cache_read_write"):
+    with pytest.raises(stage.UnknownStrategy, match="no strategy 'magic'; one of additive_split"):
         take(store, replace(profile(), strategies=("magic",)))
 
 
