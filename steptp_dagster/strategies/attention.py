@@ -7,19 +7,19 @@ may be a running one as well, written out as ``O=G/R``. So every program between
 and ``flashattention_wo_tiling`` matches.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from steptp_dagster.leir.accesses import LoopRef, Statement
+from steptp_dagster.leir.accesses import Statement
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Access, Binary, Call, Expr, Index, Int, Loop, Nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, at, fresh_indices, indices_in, substitute
 from steptp_dagster.strategies.matching import Renaming, distinguishes, instantiate, unify
 from steptp_dagster.strategies.misses import Miss
+from steptp_dagster.strategies.normalisers import Normaliser, normalisers
 from steptp_dagster.strategies.pieces import expanded
 from steptp_dagster.strategies.running import last_step, row_of
-from steptp_dagster.strategies.softmax_rows import find_normalisers
 from steptp_dagster.strategies.streaming import (
     Weighting,
     weighted_equation,
@@ -73,19 +73,6 @@ class Attention:
         return tuple(loop for loop in self.others if loop not in self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Normaliser:
-    """A way to compute maximum and sum of rows, in the indices of the maximum's equation."""
-
-    score: Expr
-    maximum: Access
-    total: Access
-    reduction: LoopRef
-    maker: Statement
-    last: Statement
-    running: bool
-
-
 def find_attention(program: SignedProgram) -> tuple[Attention | Miss, ...]:
     """All weighted sums of softmax weights, in text order."""
     found = (
@@ -99,34 +86,6 @@ def _summed(program: SignedProgram, statement: Statement) -> Attention | Miss | 
     """A plain weighted sum."""
     found = product_of(program, statement, softmax_at)
     return None if found is None else _judged(program, statement, found)
-
-
-def _normalisers(program: SignedProgram) -> Iterator[_Normaliser]:
-    statement_at = Analysis.of(program).accesses.statement_at
-    for rows in find_normalisers(program):
-        if rows.guard is not None:
-            continue
-        maker, last = statement_at[rows.max_path], statement_at[rows.sum_path]
-        loop = rows.reduction.loop
-        step = next(old for old, new in rows.renaming if new == loop.index)
-        if _apart(program, maker, loop.index) and _apart(program, last, step):
-            yield _Normaliser(
-                rows.score,
-                last_step(rows.maximum, loop) if rows.prefix else rows.maximum,
-                last_step(rows.total, loop) if rows.streamed else rows.total,
-                rows.reduction,
-                maker,
-                last,
-                rows.streamed,
-            )
-
-
-def _apart(program: SignedProgram, made: Statement, step: str) -> bool:
-    """Whether every row has elements of its own, which no other row overwrites."""
-    extents = {ref.name: ref.loop.extent for ref in made.chain}
-    rows = [name for name in extents if name != step]
-    forms = Analysis.of(program).accesses.by_statement[made.path][0].forms
-    return distinguishes(forms, rows, extents)
 
 
 def _judged(program: SignedProgram, statement: Statement, product: Product) -> Attention | Miss:
@@ -344,7 +303,7 @@ def _completed(
         others,
         columns,
         reduction,
-        weights.chain,
+        (*weights.chain, *way.state),
         way.maker.path,
         way.running,
         None if made is None else made.path,
@@ -355,11 +314,11 @@ def _completed(
 
 def _made(
     program: SignedProgram, statement: Statement, found: Weights, reduction: Loop
-) -> _Normaliser | Miss:
+) -> Normaliser | Miss:
     """How maximum and sum are made, if they are those of the rows of the weights."""
     path = statement.path
     softmax = _softmax(found.score, found.maximum, found.total)
-    for way in _normalisers(program):
+    for way in normalisers(program):
         if (way.maximum.name, way.total.name) != (found.maximum.name, found.total.name):
             continue
         solved = instantiate(_softmax(way.score, way.maximum, way.total), softmax, {})
@@ -377,7 +336,7 @@ def _softmax(score: Expr, maximum: Expr, total: Expr) -> Expr:
     return Binary("/", Call("exp", (Binary("-", score, maximum),)), total)
 
 
-def _same_rows(way: _Normaliser, solved: Mapping[str, Expr], reduction: Loop) -> bool:
+def _same_rows(way: Normaliser, solved: Mapping[str, Expr], reduction: Loop) -> bool:
     """Whether the solved indices run over one row, in order, as the weighted sum does."""
     loop = way.reduction.loop
     if solved.get(loop.index) != Index(reduction.index):
@@ -388,7 +347,7 @@ def _same_rows(way: _Normaliser, solved: Mapping[str, Expr], reduction: Loop) ->
     return not any(reduction.index in indices_in(expr) for expr in others)
 
 
-def _changed(program: SignedProgram, way: _Normaliser, statement: Statement) -> str | None:
+def _changed(program: SignedProgram, way: Normaliser, statement: Statement) -> str | None:
     """Why the scores may have changed between the maximum and the weighted sum, or None."""
     nest = statement.path[0]
     if max(way.maker.path[0], way.last.path[0]) >= nest:

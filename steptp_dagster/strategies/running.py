@@ -9,11 +9,20 @@ from dataclasses import dataclass, replace
 
 from steptp_dagster.leir.accesses import LoopRef, Statement
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Access, Call, Expr, Index, Int, Loop
+from steptp_dagster.leir.ast import Access, Call, Equation, Expr, Index, Int, Loop
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path
-from steptp_dagster.strategies.streaming import history_equations, indexed, streamed_total
+from steptp_dagster.strategies.rewrite import nest_at
+from steptp_dagster.strategies.streaming import (
+    MINUS_INF,
+    ZERO,
+    faithful_total,
+    history_equations,
+    indexed,
+    rolling_equations,
+    streamed_total,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,65 @@ def running_sum(statement: Statement, maximum: Statement) -> Access | None:
     _, expected = history_equations(running.score, running.array, base, loop.index, loop.start)
     same = replace(expected, guard=maximum.equation.guard) == statement.equation
     return base if same and statement.order > maximum.order else None
+
+
+@dataclass(frozen=True, slots=True)
+class RollingRows:
+    """A nest that makes maximum and sum of a row over state that each step overwrites.
+
+    ``maximum`` and ``total`` are what it writes in the end, by the equations ``maker`` and
+    ``last``; ``state`` are the private tensors.
+    """
+
+    score: Expr
+    maximum: Access
+    total: Access
+    reduction: LoopRef
+    maker: Statement
+    last: Statement
+    state: tuple[str, ...]
+
+
+def rolling_rows(program: SignedProgram, step: Statement) -> RollingRows | None:
+    """The nest whose loop starts with ``step``, if it is what a rolling softmax has."""
+    accesses = Analysis.of(program).accesses
+    match step.equation.value:
+        case Call("max", (Access(scope="l", subscripts=()) as old, score)) if step.path[
+            -1
+        ] == 0 and len(step.path) > len(("nest", "loop")):
+            pass
+        case _:
+            return None
+    inner, outer = step.path[:-1], step.path[:-2]
+    found = [accesses.statement_at.get((*inner, i)) for i in range(3)]
+    around = [accesses.statement_at.get((*outer, i)) for i in (0, 1, 3, 4)]
+    if inner[-1] != len(("maximum", "sum")) or None in found or None in around:
+        return None
+    _, second, _ = (one for one in found if one is not None)
+    start, zero, maker, last = (one for one in around if one is not None)
+    new, total = step.equation.target, second.equation.target
+    expected = (
+        *rolling_equations(score, old, new, total),
+        Equation(old, MINUS_INF),
+        Equation(total, ZERO),
+        Equation(maker.equation.target, old),
+    )
+    there = (*found, start, zero, maker)
+    same = all(a == b.equation for a, b in zip(expected, there, strict=True) if b is not None)
+    sizes = (len(nest_at(program.program, inner).body), len(nest_at(program.program, outer).body))
+    if not same or sizes != (len(found), len(around) + 1) or last.equation.guard is not None:
+        return None
+    if last.equation.value not in (total, faithful_total(old, total)):
+        return None
+    return RollingRows(
+        score,
+        maker.equation.target,
+        last.equation.target,
+        step.chain[-1],
+        maker,
+        last,
+        (old.name, total.name, new.name),
+    )
 
 
 def row_of(access: Access) -> Access:

@@ -324,20 +324,23 @@ def _names_at(program: SignedProgram, paths: tuple[Path, ...]) -> tuple[str, ...
 
 
 def pruned(program: SignedProgram, names: tuple[str, ...]) -> SignedProgram:
-    """The program without those of the tensors that nothing reads any more."""
-    left = [name for name in names if name not in program.signature.by_name]
+    """The program without those of the tensors that nothing else reads any more."""
+    uses = Analysis.of(program).accesses.by_tensor
+    dead = {name for name in names if name in uses and name not in program.signature.by_name}
     while True:
-        uses = Analysis.of(program).accesses.by_tensor
-        dead: Changes = {}
-        for name in left:
-            own = {use.statement.path for use in uses.get(name, []) if use.write}
-            if own and all(use.statement.path in own for use in uses[name]):
-                dead.update(dict.fromkeys(own, ()))
-        if not dead:
-            return program
-        program = SignedProgram(
-            rebuilt(program.program, dead, {}, lambda node: node), program.signature
-        )
+        read = {
+            name
+            for name in dead
+            if any(use.statement.equation.target.name not in dead for use in uses[name])
+        }
+        if not read:
+            break
+        dead -= read
+    gone: Changes = {use.statement.path: () for name in sorted(dead) for use in uses[name]}
+    if not gone:
+        return program
+    new = rebuilt(program.program, gone, {}, lambda node: node)
+    return SignedProgram(new, program.signature)
 
 
 def under_rows(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steptp_dagster.leir.ast import Nest
+from steptp_dagster.leir.canonical import structural_hash
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.signature import SignedProgram
@@ -145,6 +146,17 @@ def test_one_division_at_the_end_streams_as_well() -> None:
     _compare(
         [taken(step.before, name) for step in steps[:4] for name in (FLASH, ROLLING)], range(1)
     )
+
+
+def test_an_online_softmax_over_rolling_state_leads_on() -> None:
+    program, online = program_named("plain"), strategy("online_softmax")
+    (site,) = (s for s in online.survey(program).sites if s.text("form") == "rolling")
+    step = take(online, program, site)
+    assert isinstance(step, Step)
+    for name in (FLASH, ROLLING):
+        result = taken(step.after, name)
+        assert_equal_outputs(program, result.after, random_inputs(program, 4), "reassociated")
+    assert structural_hash(result.after) == structural_hash(taken(program, ROLLING).after)
 
 
 def test_the_last_step_leaves_one_nest_and_private_state() -> None:
