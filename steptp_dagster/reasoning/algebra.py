@@ -124,6 +124,15 @@ def power_bound(signed: SignedProgram, path: Value, text: Value) -> int:
     return found
 
 
+def new_bound(signed: SignedProgram, path: Value, text: Value) -> int:
+    """The same, where the operations that the equation has give numbers."""
+    equation_at(signed, path)
+    found = sizes_of(signed).beside(_expr(text), path_of(path))
+    if found is None:
+        raise DerivationError(f"no bound is known for {text!r}")
+    return found
+
+
 def factor_of(
     signed: SignedProgram, path: Value, factor: Value, product: Value, rest: Value
 ) -> bool:
@@ -334,6 +343,7 @@ KINDS: Final[Mapping[str, Derivation]] = {
         not_above,
         is_shift,
         power_bound,
+        new_bound,
         factor_of,
         at_least,
         takes_infinity,

@@ -87,6 +87,10 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "power_bound": lambda f: (
         f"{_text(f)} does not exceed two to the power of {f.value} in magnitude"
     ),
+    "new_bound": lambda f: (
+        f"{_text(f)} does not exceed two to the power of {f.value} as long as what it is made of is"
+        " a number"
+    ),
     "factor_of": _factor,
     "at_least": lambda f: (
         f"{_text(f)} is at least {format(f.value, 'g')}, which {code(str(f.arguments[2]))} does not"

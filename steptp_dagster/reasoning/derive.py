@@ -70,6 +70,7 @@ value_is             path, text, claim   why a value is positive, nonzero, finit
 not_above            path, text, text    whether the first value never exceeds the second
 is_shift             path, text          whether a value is a score minus its row's maximum
 power_bound          path, text          a power of two that its magnitude does not exceed
+new_bound            path, text          the same, if what the equation computes already is finite
 factor_of            path, three texts   whether a factor times the third is the second
 at_least             path, text, text    a bound between two values, the first not below it
 takes_infinity       path, text          whether minus infinity in the data may reach a value

@@ -49,6 +49,7 @@ EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
     ("part_dtype", "before", (SUM, "A^{f16,g}_{tx,a}"), "f32"),
     ("value_is", "before", (SUM, "A^{f32,g}**2", "nonnegative"), "an even power is not negative"),
     ("power_bound", "before", (SUM, "A^{f16,g}_{tx,a}*2"), 17),
+    ("new_bound", "before", (SUM, "A^{f16,g}_{tx,a}*C^{f32,g}_{a}*0.5"), 95),
     ("factor_of", "before", (SUM, "C^{f32,g}", "2*C^{f32,g}**3", "2*C^{f32,g}**2"), True),
     ("at_least", "before", (SUM, "exp(C^{f32,g}_{a}**2)", "0.5"), 1.0),
     ("takes_infinity", "before", (SUM, "A^{f16,g}_{tx,a}"), False),

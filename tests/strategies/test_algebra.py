@@ -30,6 +30,7 @@ from steptp_dagster.verify.verdict import verify
 from tests.support.numerics import normalised_difference
 from tests.support.programs import random_inputs
 from tests.support.random_algebra import algebraic_program
+from tests.support.strategy_cases import cases_of, step_of
 
 ALGEBRAIC = {n: s for n, s in strategies().items() if isinstance(s, AlgebraicStrategy)}
 
@@ -243,3 +244,24 @@ B^{4}_{tx=0}[G^{f32,g}_{tx}=exp(A^{f32,g}_{tx});E^{f32,g}_{tx}=G^{f32,g}_{tx}*C^
     assert sizes.power(parse_expr("A^{f32,g}_{tx}*A^{f32,g}_{tx}"), at) is None
     assert sizes.power(parse_expr("G^{f32,g}_{tx}*0.5"), at) == 127
     assert sizes.power(parse_expr("G^{f32,g}_{tx}+G^{f32,g}_{tx}"), at) is None
+
+
+@pytest.mark.parametrize(
+    ("there", "back"),
+    [
+        ("expand_factorization", "factorization"),
+        ("factorization", "expand_factorization"),
+        ("expand_collect", "collect"),
+        ("collect", "expand_collect"),
+        ("expand_cancellation", "cancellation"),
+        ("apart", "together"),
+    ],
+)
+def test_the_ways_back_lead_back(there: str, back: str) -> None:
+    returned = 0
+    for case in cases_of(there):
+        if case.site is not None:
+            after, inverse = step_of(case).after, ALGEBRAIC[back]
+            results = [inverse.apply(after, site) for site in inverse.survey(after).sites]
+            returned += case.before in results
+    assert returned > 0

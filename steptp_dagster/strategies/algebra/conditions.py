@@ -289,9 +289,9 @@ def in_range(question: Question, node: Typed, match: Match) -> Proof:
     for expr in found:
         if expr == match.result or expr in match.within:
             continue
-        power = sizes.power(expr, question.path)
+        power = sizes.beside(expr, question.path)
         if power is not None:
-            facts.append(question.about("power_bound", expr, power))
+            facts.append(question.about("new_bound", expr, power))
             bounded = True
             continue
         if expr in match.smaller:

@@ -4,12 +4,14 @@ Value facts hold for all numbers of a type, so that a sum of two f32 inputs may 
 computes with such data, and what is infinite already is no concern of a step. So here
 
 * inputs and parameters without a declared range are at most two to the power of ``HEADROOM``;
-* what is read from memory is a number of its type;
+* what is read from memory is a number of its type, and so, for new intermediate values, is what
+  the equation computes already (``beside``);
 
 and everything after that is proved.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from math import frexp, inf
 from typing import Final
@@ -18,14 +20,20 @@ from steptp_dagster.leir.accesses import Statement
 from steptp_dagster.leir.ast import Access, Expr
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
+from steptp_dagster.leir.typing import typed_equation, typed_expr
 from steptp_dagster.leir.walk import Path
 from steptp_dagster.strategies.intervals import LARGEST
 from steptp_dagster.strategies.value_facts import ValueFact
+from steptp_dagster.strategies.value_operations import UNKNOWN
 from steptp_dagster.strategies.values import ValueFacts
 
 #: Largest magnitude of data, as a power of two, by the type that it is computed in. Products of
 #: two such values may overflow, sums of many do not.
 HEADROOM: Final = {"f32": 80, "f64": 560}
+_NUMBERS: Final = {
+    name: ValueFact(-largest, largest, True, False, False, False, False, "what is computed already")
+    for name, largest in LARGEST.items()
+}
 _KEPT: Final = 32
 _kept: OrderedDict[int, tuple[SignedProgram, "Sizes"]] = OrderedDict()
 
@@ -46,6 +54,21 @@ class Sizes(ValueFacts):
             return found
         lower, upper = max(found.lower, -largest), min(found.upper, largest)
         return replace(found, lower=lower, upper=upper, nan=False)
+
+    def beside(self, expr: Expr, at: Path) -> int | None:
+        """As ``power``, where the operations that the equation at ``at`` has give numbers."""
+        statement = self._accesses.statement_at[at]
+        typed = typed_expr(expr, statement.equation.target.dtype)
+        found = self._fact(typed, statement, self._computed(statement)) or UNKNOWN
+        return power_above(found.magnitude)
+
+    def _computed(self, statement: Statement) -> Mapping[Expr, ValueFact]:
+        """The operations that an equation has, as numbers of their types."""
+        return {
+            node.expr: _NUMBERS[node.dtype.name]
+            for node in typed_equation(statement.equation).value.walk()
+            if node.operands and node.dtype.name in _NUMBERS
+        }
 
     def power(self, expr: Expr, at: Path) -> int | None:
         """A power of two that an expression at the equation at ``at`` does not exceed, or None."""

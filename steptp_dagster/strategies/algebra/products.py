@@ -13,6 +13,7 @@ from steptp_dagster.strategies.algebra.trees import (
     factors,
     is_literal,
     is_negative,
+    is_one,
     is_sum,
     plus,
     terms,
@@ -39,6 +40,8 @@ def square_base(expr: Expr) -> Expr | None:
             return left
         case Binary(op="**", left=left, right=Int() | Real() as n) if n.value == 2:
             return left
+        case Int(1):
+            return expr
     return None
 
 
@@ -97,7 +100,8 @@ def _square(place: Place, *, minus: bool) -> Iterator[Match]:
         return
     twos = [f for f in own if isinstance(f.expr, Int | Real) and f.expr.value == 2]
     rest = [f.expr for f in own if f not in twos]
-    if len(twos) != 1 or rest not in ([u, v], [v, u]):
+    wanted = [e for e in (u, v) if not is_one(e)]
+    if len(twos) != 1 or not wanted or rest not in (wanted, wanted[::-1]):
         return
     yield Match(result=Binary("**", plus(u, v, minus=minus), Int(2)), letters=(("a", u), ("b", v)))
 
