@@ -14,11 +14,20 @@ from typing import Final
 
 import numpy as np
 
-from steptp_dagster.leir.ast import Access, Equation, Nest, Program, Statement
+from steptp_dagster.leir.ast import (
+    Access,
+    Call,
+    Compare,
+    Equation,
+    Int,
+    Nest,
+    Program,
+    Statement,
+)
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
-from steptp_dagster.leir.walk import accesses_in, equations, expressions
+from steptp_dagster.leir.walk import accesses_in, equations, expressions, fresh_tensors
 from steptp_dagster.lowering import compile_programs
 from steptp_dagster.lowering.storage import NUMPY
 from steptp_dagster.verify.compare import Array, difference, is_float, same_values
@@ -39,7 +48,8 @@ def idle(original: SignedProgram, cases: Sequence[Case]) -> Iterator[str]:
     against division by zero, maxima that are subtracted lest something overflow.
     """
     graph = _Graph(original)
-    runs = _Runs(original, graph, cases)
+    pairs = list(graph.pairs())
+    runs = _Runs(original, graph, pairs, cases)
     repeated = set()
     for target, source in graph.repetitions():
         if runs.repeats(target, source):
@@ -49,9 +59,10 @@ def idle(original: SignedProgram, cases: Sequence[Case]) -> Iterator[str]:
         if name not in repeated and runs.is_constant(name):
             repeated.add(name)
             yield f"constant:{name}"
-    pairs = [pair for pair in graph.pairs() if pair[0] not in repeated and not runs.is_alike(*pair)]
-    if runs.plain and pairs:
-        yield from _replaceable(original, pairs, cases)
+    for number, (target, source) in enumerate(pairs, 1):
+        known = target in repeated or runs.is_alike(target, source)
+        if not known and runs.is_replaceable(number):
+            yield f"no-effect:{target}={source}"
 
 
 @dataclass(frozen=True)
@@ -79,13 +90,14 @@ class _Graph:
 
     @cached_property
     def observable(self) -> frozenset[str]:
-        """Float tensors in global memory."""
+        """Float tensors in global memory, without constants."""
+        constants = {v.name for v in self.original.signature.sources if v.role == "const"}
         return frozenset(
             access.name
             for equation in self.equations
             for expr in (equation.target, *expressions(equation))
             for access in accesses_in(expr)
-            if access.scope == "g" and is_float(access.dtype)
+            if access.scope == "g" and is_float(access.dtype) and access.name not in constants
         )
 
     @cached_property
@@ -143,26 +155,46 @@ class _Graph:
 
 
 class _Runs:
-    """The values of all observable tensors on ordinary, adversarial and arbitrary data."""
+    """The values of all observable tensors on ordinary, adversarial and arbitrary data.
 
-    def __init__(self, original: SignedProgram, graph: _Graph, cases: Sequence[Case]) -> None:
+    One kernel does it: a further input selects the pair whose source stands in the place of its
+    target, 0 none.
+    """
+
+    def __init__(
+        self,
+        original: SignedProgram,
+        graph: _Graph,
+        pairs: Sequence[tuple[str, str]],
+        cases: Sequence[Case],
+    ) -> None:
         known = original.signature.by_name
         inner = tuple(
             Variable("output", name, graph.dtypes[name], graph.shapes[name])
             for name in sorted(graph.observable - set(known))
         )
+        self.selector = next(fresh_tensors({*known, *graph.shapes}))
+        chooser = Variable("input", self.selector, "i64", (), 0, len(pairs))
         observed = SignedProgram(
-            original.program, Signature((*original.signature.variables, *inner))
+            _selectable(original.program, pairs, self.selector),
+            Signature((chooser, *original.signature.variables, *inner)),
         )
-        kernel = compile_programs([observed], "float64")[0]
+        self.kernel = compile_programs([observed], "float64")[0]
+        self.judged = [case for case in cases if not case.noise]
+        self.plain = [self.run(c.inputs) for c in self.judged if not c.family.adversarial]
+        self.other = [self.run(c.inputs) for c in self.judged if c.family.adversarial]
+        self.other += [self.run(data) for data in _everything(original)]
 
-        def run(data: Mapping[str, Array]) -> dict[str, Array]:
-            return {**data, **kernel.run(data)}
+    def run(self, data: Mapping[str, Array], selected: int = 0) -> dict[str, Array]:
+        """Inputs, outputs and intermediates by name."""
+        selection = {self.selector: np.asarray(selected, dtype=np.int64)}
+        return {**data, **self.kernel.run({**data, **selection})}
 
-        judged = [case for case in cases if not case.noise]
-        self.plain = [run(c.inputs) for c in judged if not c.family.adversarial]
-        self.other = [run(c.inputs) for c in judged if c.family.adversarial]
-        self.other += [run(data) for data in _everything(original)]
+    def is_replaceable(self, number: int) -> bool:
+        """Whether no output changes if a pair's source takes the place of its target."""
+        if not self.plain:
+            return False
+        return all(_unchanged(case, self.run(case.inputs, number)) for case in self.judged)
 
     def is_alike(self, target: str, source: str) -> bool:
         """Whether the one repeats the other on ordinary data."""
@@ -183,18 +215,6 @@ class _Runs:
         return all(_same(v, np.full_like(v, first)) for v in values)
 
 
-def _replaceable(
-    original: SignedProgram, pairs: list[tuple[str, str]], cases: Sequence[Case]
-) -> Iterator[str]:
-    """Pairs whose source could take the place of the target without any output changing."""
-    changed = [_without(original, target, source) for target, source in pairs]
-    kernels = compile_programs(changed, "float64")
-    judged = [case for case in cases if not case.noise]
-    for (target, source), kernel in zip(pairs, kernels, strict=True):
-        if all(_unchanged(case, kernel.run(case.inputs)) for case in judged):
-            yield f"no-effect:{target}={source}"
-
-
 def _unchanged(case: Case, results: Mapping[str, Array]) -> bool:
     """Whether the original's results are kept: all values, of adversarial data what is finite."""
     for name, reference in case.reference.items():
@@ -210,21 +230,28 @@ def _unchanged(case: Case, results: Mapping[str, Array]) -> bool:
     return True
 
 
-def _without(original: SignedProgram, target: str, source: str) -> SignedProgram:
-    """The program in which ``target`` is a copy of ``source``."""
+def _selectable(program: Program, pairs: Sequence[tuple[str, str]], selector: str) -> Program:
+    """The program in which ``selector`` decides which target is a copy of its source."""
+    numbers: dict[str, list[tuple[int, str]]] = {}
+    for number, (target, source) in enumerate(pairs, 1):
+        numbers.setdefault(target, []).append((number, source))
 
     def changed(statement: Statement) -> Statement:
         if isinstance(statement, Nest):
             return replace(statement, body=tuple(map(changed, statement.body)))
-        if statement.target.name != target:
-            return statement
-        operand = next(a for a in accesses_in(statement.value) if a.name == source)
-        return replace(statement, value=operand)
+        value = statement.value
+        for number, source in numbers.get(statement.target.name, ()):
+            operand = next(
+                access
+                for access in accesses_in(statement.value)
+                if access.name == source and access.subscripts == statement.target.subscripts
+            )
+            chosen = Compare((Access(selector, "i64", "g"), Int(number)), ("==",))
+            value = Call("if_then_else", (chosen, operand, value))
+        return replace(statement, value=value)
 
-    nests = tuple(changed(nest) for nest in original.program.nests)
-    return SignedProgram(
-        Program(tuple(n for n in nests if isinstance(n, Nest))), original.signature
-    )
+    nests = tuple(changed(nest) for nest in program.nests)
+    return Program(tuple(n for n in nests if isinstance(n, Nest)))
 
 
 def _same(values: Array, others: Array) -> bool:
