@@ -139,15 +139,19 @@ def sweep(chosen: argparse.Namespace) -> tuple[list[Clock], dict[str, list[str]]
         if chosen.family not in ("", source.family):
             continue
         clock = Clock()
-        with exports_counted(clock):
-            shape = shape_of(source, chosen.shapes, chosen.sample)
-            screened = chosen.shapes != "ones"
-            faults = run(source, shape, chosen.dtype, chosen.form, clock, screened=screened)
+        shape: Mapping[str, int] = {}
+        try:
+            with exports_counted(clock):
+                shape = shape_of(source, chosen.shapes, chosen.sample)
+                screened = chosen.shapes != "ones"
+                faults = run(source, shape, chosen.dtype, chosen.form, clock, screened=screened)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this program's fault
+            faults = [f"crashed: {type(error).__name__}: {error}"]
         clocks.append(clock)
         if faults:
             failed[name] = [f"{dict(shape)}", *faults]
         if chosen.verbose:
-            print(f"{name:70}", *(f"{clock.seconds[s]:9.3f}" for s in STAGES), flush=True)
+            print(f"{name:70}", *(f"{clock.seconds[s]:9.3f}" for s in STAGES), *faults, flush=True)
     return clocks, failed
 
 
