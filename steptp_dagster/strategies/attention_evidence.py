@@ -7,7 +7,7 @@ from steptp_dagster.strategies.attention import Attention
 from steptp_dagster.strategies.base import Site
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
-from steptp_dagster.strategies.facts import Evidence, Explanation
+from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.row_evidence import (
     extent_fact,
     guard_fact,
@@ -44,17 +44,26 @@ class AttentionStrategy(StreamingStrategy[Attention]):
             ),
             preconditions=tuple(one for one in shown if one.precondition in self.preconditions),
             decision=(
-                *new_tensor_facts(after, newcomers(before, after)),
+                *self.size_facts(before, after),
                 *removed_facts(before, after),
+                *new_tensor_facts(after, newcomers(before, after)),
             ),
             transition=transition(before, after),
-            soundness_rule="rescaled-weighted-sum",
+            soundness_rule=self.rule(before, found),
             soundness=(
                 *recurrence_facts(after, streamed(before, after)),
                 pair("same_signature", value=before.signature == after.signature),
             ),
             effect=effects(before, after),
         )
+
+    def rule(self, program: SignedProgram, found: Attention) -> str:
+        """The argument for the step."""
+        return "rescaled-weighted-sum"
+
+    def size_facts(self, before: SignedProgram, after: SignedProgram) -> tuple[Fact, ...]:
+        """What the values of the step take in all, first of what is decided."""
+        return ()
 
     def more_evidence(
         self, before: SignedProgram, after: SignedProgram, found: Attention

@@ -89,6 +89,17 @@ def one_pass(program: SignedProgram, found: Attention) -> SignedProgram:
     return _under_old_names(result, zip(names, _old_names(program, found), strict=True))
 
 
+def keeps_types(program: SignedProgram, found: Attention) -> bool:
+    """Whether the running values that are there have the types that ``one_pass`` gives them."""
+    accesses = Analysis.of(program).accesses
+    tensors = [found.maximum, found.total]
+    if found.weighted is not None:
+        tensors.append(accesses.statement_at[found.weighted].equation.target)
+    wanted = [state_tensor("A", like, "g").dtype for like in (found.maximum, found.total)]
+    wanted.append(state_tensor("A", found.target, "g").dtype)
+    return [access.dtype for access in tensors] == wanted
+
+
 def rolling_state(program: SignedProgram, found: Attention) -> SignedProgram:
     """The program with the weighted sum made in one loop over state that each step overwrites."""
     names = new_tensor_names(program, ROLLING_STATE)

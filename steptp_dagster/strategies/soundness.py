@@ -181,6 +181,13 @@ _RULES: Final = (
         " of one before it, so the last step holds what the pass ends in",
     ),
     Rule(
+        "made-together",
+        "exact",
+        "each running value is made by the very equation that made it before, from the same"
+        " scores and from the step before it; the loops that made them one after the other only"
+        " go round together now",
+    ),
+    Rule(
         "present-step",
         "exact",
         "each step of the running values reads the step before it and no other, and afterwards"
@@ -194,8 +201,8 @@ _RULES: Final = (
         " the weight relative to the new one, so one factor brings both running sums up to date"
         " whenever the maximum grows, and as both shrink alike, their quotient after the last"
         " score is the sum of the normalised weights times their operands; the exponents are"
-        " never positive, so nothing overflows; while every score so far is minus infinity, old"
-        " and new maximum are too, whose difference is not a number: there the factor, and the"
+        " never positive, so no exponential overflows; while every score so far is minus infinity,"
+        " old and new maximum are too, whose difference is not a number: there the factor, and the"
         " weight of such a score, count as zero; a row of nothing else ends as zero divided by"
         " zero, which is what it was before",
     ),
@@ -205,10 +212,10 @@ _RULES: Final = (
         "a term relative to an old maximum times the exponential of old minus new maximum is the"
         " term relative to the new one, so one factor brings the whole running sum up to date"
         " whenever the maximum grows, and after the last score both are what the separate passes"
-        " computed; the exponents are never positive, so nothing overflows; while every score so"
-        " far is minus infinity, old and new maximum are too, whose difference is not a number:"
-        " there the old sum, and the term of such a score, count as zero, and whatever reads a row"
-        " of nothing else still gets no number, as before",
+        " computed; the exponents are never positive, so no exponential overflows; while every"
+        " score so far is minus infinity, old and new maximum are too, whose difference is not a"
+        " number: there the old sum, and the term of such a score, count as zero, and whatever"
+        " reads a row of nothing else still gets no number, as before",
     ),
     Rule(
         "distributive-law",

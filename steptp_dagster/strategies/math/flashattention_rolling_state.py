@@ -13,7 +13,7 @@ from steptp_dagster.strategies.base import Site
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import evidence, pair
-from steptp_dagster.strategies.facts import Evidence
+from steptp_dagster.strategies.facts import Evidence, Fact
 from steptp_dagster.strategies.legality import Fault, fault
 from steptp_dagster.strategies.misses import Miss
 from steptp_dagster.strategies.rewrite import writers_of
@@ -94,6 +94,12 @@ class FlashattentionRollingState(AttentionStrategy):
     def rewritten(self, program: SignedProgram, found: Attention, site: Site) -> SignedProgram:
         """Put the nest in the place of the weighted sum, and drop what it makes."""
         return rolling_state(program, found)
+
+    def size_facts(self, before: SignedProgram, after: SignedProgram) -> tuple[Fact, ...]:
+        """What a thread keeps from step to step."""
+        names = newcomers(before, after)
+        nest = writers_of(after.program, names[0])[0][:1]
+        return (after_fact("local_bytes", nest, value=local_bytes(after, names)),)
 
     def more_evidence(
         self, before: SignedProgram, after: SignedProgram, found: Attention

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.attention import Attention, find_attention
 from steptp_dagster.strategies.attention_evidence import AttentionStrategy
-from steptp_dagster.strategies.attention_rewrite import one_pass
+from steptp_dagster.strategies.attention_rewrite import keeps_types, one_pass
 from steptp_dagster.strategies.base import Site
 from steptp_dagster.strategies.misses import Miss
 
@@ -73,3 +73,9 @@ class FlashattentionWoTiling(AttentionStrategy):
     def rewritten(self, program: SignedProgram, found: Attention, site: Site) -> SignedProgram:
         """Put the loop and the quotient in the place of the weighted sum, drop what it makes."""
         return one_pass(program, found)
+
+    def rule(self, program: SignedProgram, found: Attention) -> str:
+        """Running values that are there already only move together."""
+        if found.running and found.streamed and keeps_types(program, found):
+            return "made-together"
+        return super().rule(program, found)
