@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import torch
 from torch import nn
+from torch._decomp import decomposition_table
 from torch.export import ExportedProgram, exported_program
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -183,13 +184,16 @@ def _shapes_of_recurrent() -> Iterator[None]:
         return
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
     before = [dict(overload.py_kernels) for overload in overloads]
+    by_table = {op: decomposition_table[op] for op in overloads if op in decomposition_table}
     for overload in overloads:
         for key in keys:
             overload.py_kernels[key] = _described
         overload._dispatch_cache.clear()
+    decomposition_table.update(dict.fromkeys(by_table, _described))
     try:
         yield
     finally:
+        decomposition_table.update(by_table)
         for overload, kernels in zip(overloads, before, strict=True):
             overload.py_kernels.clear()
             overload.py_kernels.update(kernels)
