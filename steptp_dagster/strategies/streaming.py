@@ -216,12 +216,11 @@ def weighted_parts(value: Expr) -> tuple[Expr, Access, Weighting] | None:
 def hidden_weight(weight: Expr) -> tuple[Expr | None, Expr]:
     """The condition on which a weight is 0, if there is one, and what it is otherwise.
 
-    A score that is compared with -inf is no such condition: that is part of ``term``.
+    The condition around an exponential itself is no such: that is part of ``term``.
     """
     match weight:
         case Call("if_then_else", (condition, zero, inner)) if zero == ZERO:
-            of_term = isinstance(condition, Compare) and condition.operands[1:] == (MINUS_INF,)
-            if not of_term:
+            if not (isinstance(inner, Call) and inner.function == "exp"):
                 return condition, inner
     return None, weight
 

@@ -63,6 +63,7 @@ B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[
   Y^{f32,g}_{tx,a,c}=if_then_else(I^{i32,g}_{a}==0,0,W^{f32,g}_{tx,a,c});];
 B^{2}_{tx=0}L^{3}_{a=0}L^{2}_{d=0}L^{5}_{c=0}[
   O^{f32,g}_{tx,a,d}=O^{f32,g}_{tx,a,d}+Y^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];"""
+_UNLESS_EMPTY = _UNLESS_HIDDEN.replace("I^{i32,g}_{a}==0", "M^{f32,g}_{tx,a}==-inf")
 _PRODUCTS = """
 B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}L^{2}_{d=0}[
   Y^{f32,g}_{tx,a,c,d}=W^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];
@@ -141,6 +142,13 @@ PROGRAMS: Final = {
     + _HIDDEN
     + _softmax(_F)
     + _UNLESS_HIDDEN,
+    "rows without a score": _QKX
+    + "# input J bool[3,5]\n"
+    + _O
+    + _SCORES
+    + _HIDDEN[: _HIDDEN.index("B^{3}")]
+    + _softmax(_F)
+    + _UNLESS_EMPTY,
     "grouped heads in 4-D": _GROUPED,
     "rows": _ROWS,
     **{name: _masked(name, value) for name, value in _BETWEEN.items()},
