@@ -71,18 +71,22 @@ class Converter:
     tells what the value of an integer tensor's element is known to be.
     """
 
-    __slots__ = ("_table", "bounds")
+    __slots__ = ("_forms", "_table", "bounds")
 
     def __init__(self, bounds: Bounds, table: TableReader) -> None:
         self.bounds = bounds
         self._table = table
+        #: Forms of compound expressions: one subscript stands in many accesses.
+        self._forms: dict[Expr, Form | None] = {}
 
     def form(self, expr: Expr) -> Form | None:
         """The form of an integer expression, or None where it is not an integer."""
         if isinstance(expr, Index):  # by far the most frequent subscript
             return index(expr.name) if expr.name in self.bounds.box else None
-        typed = self._typed(expr)
-        return None if typed is None else typed[0]
+        if expr not in self._forms:
+            typed = self._typed(expr)
+            self._forms[expr] = None if typed is None else typed[0]
+        return self._forms[expr]
 
     def formula(self, condition: Expr) -> Formula:
         """The formula of a condition; ``UNKNOWN`` where it depends on more than integers."""

@@ -5,7 +5,7 @@ from functools import partial
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Use, common_loops
-from steptp_dagster.leir.affine import Form, form_text
+from steptp_dagster.leir.affine import Form, Interval, form_text
 from steptp_dagster.leir.conversion import integer_range
 from steptp_dagster.leir.dependence import Answer, free, same, touch
 from steptp_dagster.leir.dtypes import DTYPES
@@ -81,6 +81,31 @@ def _of_tensor(
     return tuple(found)
 
 
+def _filled_before(accesses: Accesses, use: Use, shape: Shape) -> bool:
+    """Whether the nests before that of a use surely write the whole tensor, a global one."""
+    boxes: list[tuple[Interval, ...]] = []
+    for j in accesses.writers.get(use.tensor, ()):
+        if j >= use.statement.path[0]:
+            break
+        boxes.extend(b for b in _boxes(accesses, j, use.tensor) if len(b) == len(shape))
+    return bool(boxes) and boxes_cover(boxes, tuple((0, extent - 1) for extent in shape))
+
+
+def _boxes(accesses: Accesses, i: int, name: str) -> tuple[tuple[Interval, ...], ...]:
+    """Boxes of a global tensor that nest ``i`` writes completely; kept with the nest."""
+    known = accesses.facts[i].boxes
+    if name not in known:
+        found = []
+        for write in accesses.part(i).writes[name]:
+            if write.private or write.opaque or write.on_data or write.bounds.empty:
+                continue
+            place = region(write, frozenset())
+            if place is not None and not place.needs and (box := box_of(place)) is not None:
+                found.append(box)
+        known[name] = tuple(found)
+    return known[name]
+
+
 def _uses(
     accesses: Accesses,
     shapes: Mapping[str, Shape],
@@ -100,7 +125,9 @@ def _use(
         return
     outside = list(_bounds(use, shapes[use.tensor]))
     yield from outside
-    if not use.write and not outside and not _is_source(accesses, use.tensor):
+    if use.write or outside or _is_source(accesses, use.tensor):
+        return
+    if use.private or not _filled_before(accesses, use, shapes[use.tensor]):
         yield from _unwritten(accesses, updates, use)
 
 
@@ -115,6 +142,9 @@ def _starts(
 
 def _starting(accesses: Accesses, updates: Updates, target: Use) -> Iterator[Violation]:
     """What is wrong with the first touch of an update; nothing for other equations."""
+    part = accesses.part(target.statement.path[0])
+    if not any(u.tensor == target.tensor for u in part.by_statement[target.statement.path][1:]):
+        return  # it reads nothing of what it writes
     update = updates.of(target.statement)
     if update.kind == "update" and not _is_source(accesses, target.tensor):
         yield from _start(accesses, update, target)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Final, TypeVar
 
+from steptp_dagster.leir.affine import Interval
 from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.outline import Outline, outline_of
 from steptp_dagster.leir.tables import KnownTables, Table
@@ -48,7 +49,7 @@ class NestFacts:
     ``serial`` is equal for equal nests with equal tables, as long as they are remembered.
     """
 
-    __slots__ = ("_clean", "_placed", "_tables", "extents", "outline", "serial")
+    __slots__ = ("_clean", "_placed", "_tables", "boxes", "extents", "outline", "serial")
 
     def __init__(self, outline: Outline, tables: tuple[Table, ...]) -> None:
         self.serial = next(_SERIALS)
@@ -57,6 +58,8 @@ class NestFacts:
         self._clean: dict[Hashable, None] = {}
         #: Per tensor and rank how far the nest writes it (``shapes``); None where not asked.
         self.extents: Extents | None = None
+        #: Per tensor the boxes that the nest writes completely (``elements``).
+        self.boxes: dict[str, tuple[tuple[Interval, ...], ...]] = {}
         self._placed: dict[tuple[int, int], NestUses] = {}
 
     def uses(self, nest: Nest, place: int) -> NestUses:

@@ -133,6 +133,13 @@ class Strategy(ABC):
     #: Arguments for soundness that a plug-in brings; the library's own stand in ``soundness``.
     own_rules: "ClassVar[tuple[Rule, ...]]" = ()
 
+    def __init_subclass__(cls, **options: object) -> None:
+        """Remember what ``apply`` makes."""
+        super().__init_subclass__(**options)
+        own = cls.__dict__.get("apply")
+        if own is not None and not getattr(own, "__isabstractmethod__", False):
+            cls.apply = _remembering(own)  # type: ignore[assignment, method-assign]
+
     def preconditions_at(self, site: Site) -> tuple[str, ...]:
         """The preconditions that the explanation of a step at ``site`` shows, in order.
 
