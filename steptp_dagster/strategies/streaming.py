@@ -262,13 +262,18 @@ def history_equations(
 def weighted_equation(
     score: Expr, maximum: Access, weighted: Access, weighting: Weighting, loop: str, start: int
 ) -> Equation:
-    """The recurrence of the weighted sum with one element per step, beside the running maximum."""
+    """The recurrence of the weighted sum with one element per step, beside the running maximum.
+
+    The old sum is multiplied even by a factor of 0: a weight of 0 times an infinite operand is no
+    number, in a plain sum as well.
+    """
     here = Index(loop)
     before = Binary("-", here, Int(1))
     first = Compare((before, Int(start)), ("<",))
     n, n_before = indexed(maximum, here), indexed(maximum, before)
     g, g_before = indexed(weighted, here), indexed(weighted, before)
-    kept = _when(first, ZERO, weighting.kept(g_before, rescaled(g_before, n_before, n)))
+    scaled = Binary("*", g_before, shrink(n_before, n))
+    kept = _when(first, ZERO, weighting.kept(g_before, scaled))
     return Equation(g, Binary("+", kept, weighting.product(term(score, n))))
 
 

@@ -235,6 +235,19 @@ def test_masks_may_hide_whole_rows_and_first_keys(name: str) -> None:
     _on_hard_rows(steps, inputs)
 
 
+def test_infinite_operands_of_vanished_weights_stay_undefined() -> None:
+    """Zero times infinity is no number in the naive program, and at no stage after it."""
+    operand = np.arange(12, dtype=np.float32).reshape(6, 2) - 5
+    operand[0, 0], operand[1, 1] = np.inf, -np.inf
+    steps = walked(program_named("rows"))
+    steps += [taken(step.before, ROLLING) for step in steps]
+    inputs = {"S": HARD_ROWS, "X": operand}
+    naive = interpret(steps[0].before, inputs).outputs["O"]
+    assert np.isnan(naive[0]).all()
+    assert np.isposinf(naive[4, 0]) and np.isneginf(naive[4, 1])
+    _on_hard_rows(steps, inputs)
+
+
 def test_scores_of_hidden_rows_do_not_matter() -> None:
     text = PROGRAMS["rows"].replace("# output", "# input J bool[9]\n# output")
     old = "=exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx})/Z^{f32,g}_{tx};"

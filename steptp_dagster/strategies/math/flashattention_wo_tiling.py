@@ -44,8 +44,8 @@ class FlashattentionWoTiling(AttentionStrategy):
             C^{f32,g}_{tx,a-1}*exp(A^{f32,g}_{tx,a-1}-A^{f32,g}_{tx,a})))
             +if_then_else(S^{f32,g}_{tx,a}==-inf,0,exp(S^{f32,g}_{tx,a}-A^{f32,g}_{tx,a}));
           L^{3}_{c=0}[
-            D^{f32,g}_{tx,c,a}=if_then_else(a-1<0,0,if_then_else(A^{f32,g}_{tx,a-1}==-inf,0,
-              D^{f32,g}_{tx,c,a-1}*exp(A^{f32,g}_{tx,a-1}-A^{f32,g}_{tx,a})))
+            D^{f32,g}_{tx,c,a}=if_then_else(a-1<0,0,D^{f32,g}_{tx,c,a-1}
+              *if_then_else(A^{f32,g}_{tx,a-1}==-inf,0,exp(A^{f32,g}_{tx,a-1}-A^{f32,g}_{tx,a})))
               +if_then_else(S^{f32,g}_{tx,a}==-inf,0,exp(S^{f32,g}_{tx,a}-A^{f32,g}_{tx,a}))
               *X^{f32,g}_{a,c};];];
         B^{2}_{tx=0}L^{3}_{c=0}[O^{f32,g}_{tx,c}=D^{f32,g}_{tx,c,3}/C^{f32,g}_{tx,3};];

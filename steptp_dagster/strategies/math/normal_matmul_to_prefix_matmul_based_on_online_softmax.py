@@ -47,8 +47,8 @@ class NormalMatmulToPrefixMatmulBasedOnOnlineSoftmax(AttentionStrategy):
             R^{f32,g}_{tx,a-1}*exp(N^{f32,g}_{tx,a-1}-N^{f32,g}_{tx,a})))
             +if_then_else(S^{f32,g}_{tx,a}==-inf,0,exp(S^{f32,g}_{tx,a}-N^{f32,g}_{tx,a}));];
         B^{2}_{tx=0}L^{3}_{c=0}L^{4}_{a=0}[
-          A^{f32,g}_{tx,c,a}=if_then_else(a-1<0,0,if_then_else(N^{f32,g}_{tx,a-1}==-inf,0,
-            A^{f32,g}_{tx,c,a-1}*exp(N^{f32,g}_{tx,a-1}-N^{f32,g}_{tx,a})))
+          A^{f32,g}_{tx,c,a}=if_then_else(a-1<0,0,A^{f32,g}_{tx,c,a-1}
+            *if_then_else(N^{f32,g}_{tx,a-1}==-inf,0,exp(N^{f32,g}_{tx,a-1}-N^{f32,g}_{tx,a})))
             +if_then_else(S^{f32,g}_{tx,a}==-inf,0,exp(S^{f32,g}_{tx,a}-N^{f32,g}_{tx,a}))
             *X^{f32,g}_{a,c};];
         B^{2}_{tx=0}L^{3}_{c=0}[O^{f32,g}_{tx,c}=A^{f32,g}_{tx,c,3}/R^{f32,g}_{tx,3};];
