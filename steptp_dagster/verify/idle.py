@@ -19,6 +19,8 @@ from steptp_dagster.leir.ast import (
     Call,
     Compare,
     Equation,
+    Expr,
+    Inf,
     Int,
     Nest,
     Program,
@@ -27,7 +29,7 @@ from steptp_dagster.leir.ast import (
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
-from steptp_dagster.leir.walk import accesses_in, equations, expressions, fresh_tensors
+from steptp_dagster.leir.walk import accesses_in, equations, expressions, fresh_tensors, iter_expr
 from steptp_dagster.lowering import compile_programs
 from steptp_dagster.lowering.storage import NUMPY
 from steptp_dagster.verify.compare import Array, difference, is_float, same_values
@@ -124,8 +126,13 @@ class _Graph:
 
     @cached_property
     def copies(self) -> frozenset[str]:
-        """Tensors that only move elements of others, or are put together by several equations."""
-        plain = {e.target.name for e in self.equations if isinstance(e.value, Access)}
+        """Tensors that only move elements of others, or are put together by several equations.
+
+        Also those that only guard against infinities, as safe forms do that translations use.
+        """
+        plain = {
+            e.target.name for e in self.equations if isinstance(e.value, Access) or _guards(e.value)
+        }
         names = [e.target.name for e in self.equations]
         return frozenset(plain | {name for name in names if names.count(name) > 1})
 
@@ -228,6 +235,13 @@ def _unchanged(case: Case, results: Mapping[str, Array]) -> bool:
         elif not _same(reference, results[name]):
             return False
     return True
+
+
+def _guards(value: Expr) -> bool:
+    """Whether a value is selected by a comparison with infinity."""
+    if not isinstance(value, Call) or value.function != "if_then_else":
+        return False
+    return any(isinstance(node, Inf) for node in iter_expr(value.arguments[0]))
 
 
 def _selectable(program: Program, pairs: Sequence[tuple[str, str]], selector: str) -> Program:

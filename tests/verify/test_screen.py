@@ -119,7 +119,14 @@ def _screened(program: str, seed: int, *, naive: bool = False) -> tuple[str, ...
 
 @pytest.mark.parametrize(
     "program",
-    ["GQA_Gemm_Tanh_sum", "Gemm_BatchNorm_GELU_GroupNorm_Mean_ReLU", "Gemm_Gemm", *REDUNDANT],
+    [
+        "GQA_Gemm_Tanh_sum",
+        "Gemm_Sigmoid_Sum_LogSumExp",
+        "Gemm_Swish_Divide_Clamp_Tanh_Clamp",
+        "Gemm_BatchNorm_GELU_GroupNorm_Mean_ReLU",
+        "Gemm_Gemm",
+        *REDUNDANT,
+    ],
 )
 def test_programs_of_the_library(program: str) -> None:
     assert _screened(program, 0) == REDUNDANT.get(program, ())

@@ -223,8 +223,8 @@ class GemmSwishDivideClampTanhClamp(Layer):
     def forward(self, x: Tensor) -> Tensor:
         """``clamp(tanh(clamp(swish(linear(x))/2)))``."""
         y = functional.silu(self.linear(x)) / 2.0
-        y = torch.tanh(torch.clamp(y, min=-1.0, max=1.0))
-        return torch.clamp(y, min=-0.1, max=0.5)
+        y = torch.tanh(torch.clamp(y, min=-1.0, max=0.5))
+        return torch.clamp(y, min=-0.05, max=1.0)
 
 
 class MatmulSumMaxAvgPoolLogSumExpLogSumExp(Layer):
