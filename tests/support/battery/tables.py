@@ -102,5 +102,6 @@ REFUSED: dict[str, str] = {
     "modules/branch-on-data": "torch.export",
     "modules/complex": "aten.complex.default",
     "modules/to-list": "aten._local_scalar_dense.default",
+    "oddities/detach-and-clone": "torch.export",
     "modules/numpy": "torch.export",
 }
