@@ -294,7 +294,7 @@ def written_before(reader: Use, writes: Sequence[Use]) -> bool | None:
 
 
 def _written_together(reader: Use, writes: Sequence[Use]) -> bool:
-    """Whether boxes that earlier nests filled contain all that is read (a concatenation's parts)."""
+    """Whether boxes that earlier nests filled contain all that is read, as parts of a whole."""
     boxes = []
     for write in writes:
         earlier = write.statement.order < reader.statement.order
