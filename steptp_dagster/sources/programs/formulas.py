@@ -85,9 +85,9 @@ class InverseSquareRootDecay(nn.Module):
     """The learning rate of a transformer: warm-up, then decay with the root of the step."""
 
     def forward(self, steps: Tensor) -> Tensor:
-        """``512**-0.5*min(steps**-0.5, steps*100**-1.5)``."""
+        """``min(steps**-0.5, steps*100**-1.5)*512**-0.5``."""
         warm = steps * 100.0**-1.5
-        return 512.0**-0.5 * torch.minimum(steps**-0.5, warm)
+        return torch.minimum(steps**-0.5, warm) * 512.0**-0.5
 
 
 class FoldedNormalization(nn.Module):
