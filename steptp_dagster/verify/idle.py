@@ -40,6 +40,9 @@ SAME: Final = 1e-9
 #: What inputs may be anywhere: infinities too, which safe forms guard against. Their number is
 #: prime, so that every pace through them meets all.
 _VALUES: Final = (-np.inf, -300.0, -30.0, -3.0, -1.0, -0.5, -1e-3, 0.0, 1e-3, 0.5, 1.0, 3.0, np.inf)
+#: Sizes of whole tensors, and how many data sets draw from them.
+_SIZES: Final = (-30.0, -3.0, -1.0, -0.1, 0.1, 1.0, 3.0, 30.0)
+_SIGNED: Final = 16
 
 
 def idle(original: SignedProgram, cases: Sequence[Case]) -> Iterator[str]:
@@ -279,15 +282,16 @@ def _finite(values: Array) -> Array:
 
 
 def _everything(original: SignedProgram) -> list[dict[str, Array]]:
-    """Zeros, and data over which every element of every tensor takes every one of ``_VALUES``.
+    """Data of every kind: what no program should rely on not to meet.
 
-    Values are moved into the declared ranges; integers are drawn from theirs.
+    Sets over which every element of every tensor takes every one of ``_VALUES``, then zeros, then
+    sets in which each tensor has a sign and a size of its own (``_SIZES``). Values are moved into the declared ranges; integers are drawn from theirs.
     """
     rng = np.random.default_rng(0)
     count = len(_VALUES)
     values = np.array(_VALUES)
     variables = [v for v in original.signature.sources if v.role != "const"]
-    sets: list[dict[str, Array]] = [{} for _ in range(count + 1)]
+    sets: list[dict[str, Array]] = [{} for _ in range(count + 1 + _SIGNED)]
     for number, variable in enumerate(variables):
         starts = rng.integers(count, size=variable.shape)
         # tensors step through the values at different paces, so that they meet in many ways
@@ -298,7 +302,12 @@ def _everything(original: SignedProgram) -> list[dict[str, Array]]:
                 drawn = rng.integers(int(low), int(high), variable.shape, endpoint=True)
                 data[variable.name] = drawn.astype(NUMPY[variable.dtype])
                 continue
-            chosen = values[(starts + draw * pace) % count] if draw < count else np.zeros(())
+            if draw < count:
+                chosen = values[(starts + draw * pace) % count]
+            elif draw == count:
+                chosen = np.zeros(())
+            else:
+                chosen = rng.choice(_SIZES) * (1.0 + 0.1 * rng.standard_normal(variable.shape))
             inside = np.clip(
                 np.broadcast_to(chosen, variable.shape),
                 -np.inf if variable.low is None else variable.low,

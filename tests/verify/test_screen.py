@@ -122,6 +122,7 @@ def _screened(program: str, seed: int, *, naive: bool = False) -> tuple[str, ...
     [
         "GQA_Gemm_Tanh_sum",
         "Gemm_Sigmoid_Sum_LogSumExp",
+        "Conv3d_Max_LogSumExp_ReLU",
         "Gemm_Swish_Divide_Clamp_Tanh_Clamp",
         "Gemm_BatchNorm_GELU_GroupNorm_Mean_ReLU",
         "Gemm_Gemm",
