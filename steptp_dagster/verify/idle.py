@@ -285,7 +285,8 @@ def _everything(original: SignedProgram) -> list[dict[str, Array]]:
     """Data of every kind: what no program should rely on not to meet.
 
     Sets over which every element of every tensor takes every one of ``_VALUES``, then zeros, then
-    sets in which each tensor has a sign and a size of its own (``_SIZES``). Values are moved into the declared ranges; integers are drawn from theirs.
+    sets in which each tensor has a sign and a size of its own (``_SIZES``). Values are moved into
+    the declared ranges; integers are drawn from theirs.
     """
     rng = np.random.default_rng(0)
     count = len(_VALUES)
