@@ -1,6 +1,5 @@
 """Constants: formulas for masks and ramps, sharing of large tables, and the limit."""
 
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -45,10 +44,22 @@ TRIANGLES = {
 }
 
 
-@pytest.mark.parametrize("name", TRIANGLES)
-def test_triangles_are_formulas(name: str) -> None:
-    held = TRIANGLES[name]
-    translation = faithful(Masked(held), (values(*held.shape),))
+def together(constants: dict[str, Tensor]) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """One module that uses every constant on an input of its own."""
+
+    class All(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleList(Masked(held) for held in constants.values())
+
+        def forward(self, *inputs: Tensor) -> list[Tensor]:
+            return [part(x) for part, x in zip(self.parts, inputs, strict=True)]
+
+    return All(), tuple(values(*held.shape) for held in constants.values())
+
+
+def test_triangles_are_formulas() -> None:
+    translation = faithful(*together(TRIANGLES))
     assert [v for v in translation.signed.signature.variables if v.role == "const"] == []
 
 
@@ -61,12 +72,11 @@ NOT_TRIANGLES = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_TRIANGLES)
-def test_other_constants_keep_their_values(name: str) -> None:
-    held = NOT_TRIANGLES[name]
-    translation = faithful(Masked(held), (values(*held.shape),))
-    (constant,) = [v for v in translation.signed.signature.variables if v.role == "const"]
-    assert constant.values == tuple(held.reshape(-1).tolist())
+def test_other_constants_keep_their_values() -> None:
+    translation = faithful(*together(NOT_TRIANGLES))
+    constants = [v for v in translation.signed.signature.variables if v.role == "const"]
+    expected = [tuple(held.reshape(-1).tolist()) for held in NOT_TRIANGLES.values()]
+    assert [v.values for v in constants] == expected
 
 
 def test_large_uniform_and_repeated_constants_are_short() -> None:

@@ -61,12 +61,8 @@ WITHOUT_LINE = ("sparse-input", "returns-nothing", "returns-text")
 SAMPLE = (
     "branch-on-value",
     "boolean-mask",
-    "complex-parts",
-    "own-autograd-function",
     "cond",
-    "wrong-shapes",
     "raises",
-    "no-grad",
     "data-pointer",
 )
 

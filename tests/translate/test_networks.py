@@ -27,21 +27,15 @@ REFUSED = {
 }
 SAMPLE = (
     "resnet-basic-block",
-    "netvlad-ghost",
     "mingpt-block",
-    "swin-mlp",
     "gqa-kv-cache-rope",
     "lstm-bidirectional",
     "lstm-projected",
     "rnn-relu",
     "mamba2-ssd",
     "interpolate-bicubic-5x8",
-    "interpolate-nearest-exact-2x3",
     "spatial-transformer",
     "max-unpool",
-    "unfold-fold",
-    "dict-input",
-    "transformer",
     "t5-relative-bias",
     "lstm-state-attributes",
     "dict-output",
@@ -114,7 +108,7 @@ def test_many_parts_are_read_together() -> None:
     class Steps(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             states = []
-            for _ in range(80):
+            for _ in range(40):
                 x = x * 1.01
                 states.append(x)
             return torch.stack(states, 1).sum(1)
@@ -125,31 +119,34 @@ def test_many_parts_are_read_together() -> None:
     assert fidelity(Steps(), inputs, result).faithful
 
 
-@pytest.mark.parametrize(
-    ("size", "options"),
-    [
-        (4, {"scale_factor": 1.05, "mode": "nearest"}),
-        (4, {"scale_factor": 1.05, "mode": "linear"}),
-        (4, {"scale_factor": 1.6, "mode": "linear"}),
-        (4, {"scale_factor": 1.6, "mode": "linear", "recompute_scale_factor": True}),
-        (7, {"scale_factor": 0.3, "mode": "nearest-exact"}),
-        (10, {"scale_factor": 0.7, "mode": "nearest"}),
-        (1, {"size": 3, "mode": "linear", "align_corners": True}),
-        (5, {"size": 1, "mode": "linear", "align_corners": True}),
-        (5, {"size": 1, "mode": "linear"}),
-        (49, {"size": 61, "mode": "nearest"}),
-        ((4, 8), {"scale_factor": 1.05, "mode": "bicubic"}),
-        ((4, 8), {"scale_factor": (1.05, 1.3), "mode": "bilinear"}),
-        ((4, 3), {"scale_factor": (1.05, 1.3), "mode": "bicubic"}),
-    ],
+SCALES: tuple[tuple[int | tuple[int, ...], dict[str, Any]], ...] = (
+    (4, {"scale_factor": 1.05, "mode": "nearest"}),
+    (4, {"scale_factor": 1.05, "mode": "linear"}),
+    (4, {"scale_factor": 1.6, "mode": "linear"}),
+    (4, {"scale_factor": 1.6, "mode": "linear", "recompute_scale_factor": True}),
+    (7, {"scale_factor": 0.3, "mode": "nearest-exact"}),
+    (10, {"scale_factor": 0.7, "mode": "nearest"}),
+    (1, {"size": 3, "mode": "linear", "align_corners": True}),
+    (5, {"size": 1, "mode": "linear", "align_corners": True}),
+    (5, {"size": 1, "mode": "linear"}),
+    (49, {"size": 61, "mode": "nearest"}),
+    ((4, 8), {"scale_factor": 1.05, "mode": "bicubic"}),
+    ((4, 8), {"scale_factor": (1.05, 1.3), "mode": "bilinear"}),
+    ((4, 3), {"scale_factor": (1.05, 1.3), "mode": "bicubic"}),
 )
-def test_odd_scales(size: int | tuple[int, ...], options: dict[str, Any]) -> None:
-    class Resized(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return nn.functional.interpolate(x * 2, **options)
 
-    sides = (size,) if isinstance(size, int) else size
-    inputs = (torch.randn((1, 1, *sides), generator=torch.Generator().manual_seed(sides[0])),)
+
+def test_odd_scales() -> None:
+    class Resized(nn.Module):
+        def forward(self, *inputs: Tensor) -> list[Tensor]:
+            return [
+                nn.functional.interpolate(x * 2, **options)
+                for x, (_, options) in zip(inputs, SCALES, strict=True)
+            ]
+
+    sides = [(size,) if isinstance(size, int) else size for size, _ in SCALES]
+    torch.manual_seed(0)
+    inputs = tuple(torch.randn((1, 1, *side)) for side in sides)
     result = translate(Resized(), inputs)
     assert isinstance(result, Translation), str(result)
     assert fidelity(Resized(), inputs, result).faithful
