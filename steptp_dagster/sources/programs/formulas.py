@@ -1,5 +1,7 @@
 """Polynomial, rational and exponential formulas, as they are written down."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -85,9 +87,9 @@ class InverseSquareRootDecay(nn.Module):
     """The learning rate of a transformer: warm-up, then decay with the root of the step."""
 
     def forward(self, steps: Tensor) -> Tensor:
-        """``min(steps**-0.5, steps*100**-1.5)*512**-0.5``."""
+        """``min(steps**-0.5, steps*100**-1.5)/sqrt(512)``."""
         warm = steps * 100.0**-1.5
-        return torch.minimum(steps**-0.5, warm) * 512.0**-0.5
+        return torch.minimum(steps**-0.5, warm) / math.sqrt(512.0)
 
 
 class FoldedNormalization(nn.Module):
