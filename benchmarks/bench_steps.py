@@ -8,8 +8,8 @@ steps. Prints median, 90th percentile and worst over the cases, by strategy and 
 target is a median of 1.5 ms per step.
 
 A survey takes a valid program, so that the program itself has been checked when a case begins;
-nothing else is known of it. Cases with more than ``MOST`` sites take an even
-sample of the sites; their survey counts in the same proportion.
+nothing else is known of it. Cases with more than ``MOST`` sites take an even sample of the sites;
+their survey counts in the same proportion. On a busy machine even processor times grow by half.
 """
 
 import argparse
