@@ -110,7 +110,9 @@ class StepPlan:
     ``sites`` steps of each strategy from each source, chosen by hash; then, ``depth`` times,
     ``chains`` results of each source become parents themselves, with ``chain_sites`` steps of
     each strategy. ``tokens`` is the longest program (in tokens) that a step may start from.
-    ``reasoning`` is the style of the texts (``reasoning.style``): for training, or everything.
+    Results of the strategies in ``prefer`` become parents before others, the first name first, so
+    that steps which need others before them are reached. ``reasoning`` is the style of the texts
+    (``reasoning.style``): for training, or everything.
     """
 
     sites: int = 4
@@ -118,6 +120,7 @@ class StepPlan:
     chains: int = 1
     chain_sites: int = 1
     tokens: int = 4000
+    prefer: tuple[str, ...] = ()
     reasoning: Literal["brief", "full"] = "brief"
 
     def __post_init__(self) -> None:

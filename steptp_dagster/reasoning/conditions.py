@@ -154,6 +154,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "kinds-differ": Condition(
         "both loops are of one kind", "one loop cannot run in two ways at once"
     ),
+    "kernels-differ": Condition(
+        "both results come from one kernel", "one pass could not compute both"
+    ),
     "known-variable": Condition(
         "the tensor is an intermediate", "inputs and outputs keep their names, shapes and places"
     ),
@@ -225,6 +228,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "operand-redefined": Condition(
         "the operands still hold the same values", "the reader would see later ones"
     ),
+    "operand-written-later": Condition(
+        "the operands are not written afterwards", "the joined operand would hold old values"
+    ),
     "operand-written-between": Condition(
         "no operand changes in between", "the second occurrence would have another value"
     ),
@@ -237,6 +243,10 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "order-matters": Condition(
         "the two statements do not touch one element", "one would see what the other left"
     ),
+    "padded-copy-read-elsewhere": Condition(
+        "only this nest reads the padded copy", "another reader would miss it"
+    ),
+    "padding-differs": Condition("both are padded alike", "the windows would see other borders"),
     "parallel-loop-carries": Condition(
         "the shared loops still carry nothing", "parallel iterations would depend on each other"
     ),
@@ -299,6 +309,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     ),
     "scores-differ": Condition(
         "all passes use the same scores", "maximum and sum would speak of different values"
+    ),
+    "seam-not-aligned": Condition(
+        "the seam falls between two steps of the window", "windows would start off their places"
     ),
     "several-nests": Condition(
         "one nest alone uses the tensor", "local and shared memory end with their kernel"

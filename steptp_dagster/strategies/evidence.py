@@ -15,8 +15,8 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, at
 from steptp_dagster.strategies.facts import Evidence, Fact, Side, Value
 
-#: Figures of ``cost`` and ``parallelism`` that an effect reports, in this order; those that did not change are left
-#: out by ``effects``, except the first two.
+#: Figures of ``cost`` and ``parallelism`` that an effect reports, in this order; those that did
+#: not change are left out by ``effects``, except the first two.
 EFFECT_FIGURES: Final = (
     "flops",
     "iterations",

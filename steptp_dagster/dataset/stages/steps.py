@@ -136,7 +136,7 @@ def units(parents: Sequence[Parent], profile: Profile, sites: int) -> list[Unit]
         raise BrokenPlugin("; ".join(map(str, broken)))
     known = strategies()
     chosen = sorted(known) if profile.strategies is None else profile.strategies
-    if unknown := [name for name in chosen if name not in known]:
+    if unknown := [name for name in (*chosen, *profile.steps.prefer) if name not in known]:
         raise UnknownStrategy(f"no strategy {unknown[0]!r}; one of {', '.join(sorted(known))}")
     return [
         Unit(
@@ -173,13 +173,13 @@ class Chains:
 
     def __call__(self, rows: Mapping[str, pl.DataFrame]) -> list[Unit]:
         """The units that start from the chosen results."""
-        seed, plan = self.profile.seed, self.profile.steps
+        plan = self.profile.steps
         programs = {row["leir_id"]: row for row in rows["step_programs"].to_dicts()}
         steps = rows["transformed_steps"].filter(pl.col("step_depth") == self.depth).to_dicts()
         # A program that is a parent already would give the same steps once more.
         seen = set(rows["surveys"].select("source_id", "parent_leir_id").rows())
         by_source: dict[str, list[Row]] = {}
-        for step in sorted(steps, key=lambda s: rank(seed, "chain", s["step_id"])):
+        for step in sorted(steps, key=self._order):
             pair = (step["source_id"], step["result_leir_id"])
             if pair not in seen:
                 seen.add(pair)
@@ -190,6 +190,12 @@ class Chains:
             for s in own[: plan.chains]
         ]
         return units(parents, self.profile, plan.chain_sites)
+
+    def _order(self, step: Row) -> tuple[int, str]:
+        """Results of preferred strategies first, and by hash."""
+        prefer = self.profile.steps.prefer
+        place = prefer.index(step["strategy"]) if step["strategy"] in prefer else len(prefer)
+        return place, rank(self.profile.seed, "chain", step["step_id"])
 
 
 def work(group: Sequence[Unit]) -> list[Made]:

@@ -44,7 +44,7 @@ class CudaBuildError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one kernel takes: registers and bytes of stack and spills per thread, the rest per block.
+    """What one kernel takes: registers, bytes of stack and spills per thread, the rest per block.
 
     ``occupancy`` is the share of a multiprocessor's warps that can be resident at once.
     """
