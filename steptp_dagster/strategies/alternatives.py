@@ -47,6 +47,11 @@ def surveyed(strategy: Strategy, program: SignedProgram) -> Survey:
     return _surveyed(type(strategy), program)
 
 
+def forget() -> None:
+    """Forget the surveys that are kept; for tests that replace a strategy's survey."""
+    _surveyed.cache_clear()
+
+
 def nearest(site: Site, sites: tuple[Site, ...]) -> Site | None:
     """The other site at the same statement that shares most parameters; the first of equals."""
     others = [s for s in sites if s.path == site.path and s != site]

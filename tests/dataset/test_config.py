@@ -4,6 +4,8 @@ from typing import get_args
 import pytest
 
 from steptp_dagster.dataset import config
+from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.strategies.registry import own_strategies
 from steptp_dagster.verify.record import TARGETS
 
 GOOD = """
@@ -23,8 +25,11 @@ def load(tmp_path: Path, text: str) -> config.Profile:
 def test_packaged_profiles_load() -> None:
     assert config.available() == ("default", "tiny")
     default = config.load("default")
-    assert len(default.programs) == 8
-    assert default.dtypes == ("f16", "f32", "f64")
+    assert len(default.programs) == 13
+    assert default.dtypes == ("f16", "f32")
+    assert default.steps.depth == 4
+    assert set(default.steps.prefer) <= set(own_strategies())
+    assert set(default.program_names) <= set(SOURCES)
 
 
 def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
