@@ -11,16 +11,18 @@ apart, since reordering it only reassociates.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, LoopRef, Use, common_loops
 from steptp_dagster.leir.apart import proved_apart
+from steptp_dagster.leir.ast import Equation
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.sets import Relation
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.typing import typed_equation
 from steptp_dagster.leir.updates import Update, own_update
 from steptp_dagster.leir.walk import Path
 
@@ -138,11 +140,13 @@ class Dependences:
         return self.accesses.touching(ref.path)
 
     def is_reduction(self, first: Use, second: Use) -> bool:
-        """Whether both uses are the target of one pure update."""
+        """Whether both uses are the target of one pure update that takes operands in any order."""
         if first.statement is not second.statement:
             return False
+        equation = first.statement.equation
         update = own_update(self.accesses.part(first.statement.path[0]), first.statement)
-        return update.kind == "update" and first.tensor == first.statement.equation.target.name
+        ours = update.kind == "update" and first.tensor == equation.target.name
+        return ours and any_order(equation, update)
 
     def carried(self, ref: LoopRef) -> Carried:
         """What a loop carries."""
@@ -266,6 +270,26 @@ class Dependences:
             around = [r for r in one.chain if len(r.path) <= outer]
             answers.append(touch(one, other, same(around)))
         return worst(answers)
+
+
+def any_order(equation: Equation, update: Update) -> bool:
+    """Whether the order of a pure update's operands matters for nothing but rounding.
+
+    It does matter where each step converts what it computed: a float sum that is cut to an
+    integer, a maximum that wraps to a narrower type, a truth value made of a sum of numbers.
+    """
+    target = DTYPES[equation.target.dtype]
+    if target.is_float:
+        return True
+    if target.kind == "bool":
+        if update.operand is None:
+            return False
+        operand = typed_equation(replace(equation, value=update.operand)).value
+        return operand.dtype.kind == "bool"
+    evaluated = typed_equation(equation).value.dtype
+    if evaluated.is_float:
+        return False
+    return update.op in ("+", "*") or evaluated == target
 
 
 def _rounds(updates: Mapping[Path, Update], use: Use) -> bool:
