@@ -23,6 +23,8 @@ def test_a_sample_is_right_or_refused_for_a_reason(name: str) -> None:
     held(name)
 
 
+# PyTorch warns about its own plans when some of the modules run.
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for i, n in enumerate(BATTERY) if i % STRIDE])
 def test_every_program_is_right_or_refused_for_a_reason(name: str) -> None:

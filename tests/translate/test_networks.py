@@ -77,6 +77,8 @@ def test_refused_network(name: str) -> None:
     assert result.message
 
 
+# PyTorch warns about its own plans when some of the modules run.
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in NETWORKS if n not in (*SAMPLE, *REFUSED)])
 def test_every_network(name: str) -> None:
