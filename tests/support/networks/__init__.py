@@ -8,6 +8,7 @@ from tests.support.networks import (
     recurrent,
     sequences,
     vision,
+    windows,
 )
 from tests.support.networks.base import NETWORKS, built
 
@@ -21,4 +22,5 @@ __all__ = [
     "recurrent",
     "sequences",
     "vision",
+    "windows",
 ]
