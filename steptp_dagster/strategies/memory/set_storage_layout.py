@@ -103,8 +103,12 @@ class SetStorageLayout(Strategy):
             return fault(self.apply(program, self._site(path, tensor, layout)))
 
         for layout, broken in judged(offered, judge):
-            if broken is None:
-                yield self._site(path, tensor, layout)
+            site = self._site(path, tensor, layout)
+            if broken is None and self.apply(program, site).program == program.program:
+                message = f"the subscripts of {tensor} that change places are equal"
+                yield Refusal(self.name, path, "layout-unchanged", message)
+            elif broken is None:
+                yield site
             elif broken[0] == "result-over-limits":
                 yield Refusal(self.name, path, "storage-too-large", broken[1])
             else:
