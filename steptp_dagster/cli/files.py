@@ -1,10 +1,11 @@
-"""Reading LEIR files for commands, and telling what is wrong with them."""
+"""Reading LEIR files, in either spelling, and telling what is wrong with them."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from steptp_dagster.cli.output import Failure, read_text, say
-from steptp_dagster.leir.fileform import ReadFile, program_text, read, read_signature
+from steptp_dagster.leir.compact_parser import is_compact, parse_compact, read_either
+from steptp_dagster.leir.fileform import ReadFile, program_text, read_signature
 from steptp_dagster.leir.parser import Parsed, parse
 from steptp_dagster.leir.signature import Signature
 from steptp_dagster.leir.texterror import TextError, excerpt, position
@@ -21,7 +22,7 @@ def read_original(name: str) -> tuple[ReadFile, str]:
     """An original with its signature, and its text. Fails in words with exit code 2."""
     text = read_text(name)
     try:
-        return read(text, base=folder(name)), text
+        return read_either(text, base=folder(name)), text
     except TextError as error:
         raise Failure(f"{name}: {error}") from error
 
@@ -30,7 +31,7 @@ def read_candidate(name: str, inherit: Signature) -> tuple[ReadFile, str]:
     """A candidate; without a header it has its original's signature. Fails with exit code 2."""
     text = read_text(name)
     try:
-        return read(text, inherit=inherit), text
+        return read_either(text, inherit=inherit), text
     except TextError as error:
         raise Failure(f"{name}: {error}") from error
 
@@ -40,7 +41,8 @@ def read_any(name: str) -> tuple[Parsed, Signature | None, str]:
     text = read_text(name)
     try:
         signature = read_signature(text, base=folder(name))
-        return parse(program_text(text), signature), signature, text
+        reader = parse_compact if is_compact(text) else parse
+        return reader(program_text(text), signature), signature, text
     except TextError as error:
         raise Failure(f"{name}: {error}") from error
 

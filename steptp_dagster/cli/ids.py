@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from steptp_dagster.cli.output import Failure, emit, json_option, table
+from steptp_dagster.cli.output import Failure, emit, json_option, spelling_option, table
 from steptp_dagster.cli.warehouse import data_option, fetch, opened
 
 if TYPE_CHECKING:
@@ -75,15 +75,30 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 @click.command()
 @click.argument("id_", metavar="ID")
+@spelling_option
 @data_option
 @json_option
-def show(id_: str, data: Path | None, as_json: bool) -> None:
-    """Show a record, step, program or source; the start of its id is enough."""
+def show(id_: str, spelling: str, data: Path | None, as_json: bool) -> None:
+    """Show a record, step, program or source; the start of its id is enough.
+
+    --spelling compact writes the programs of steps and programs short; a record stays as it is.
+    """
     with opened(data) as connection:
         found = find(connection, id_)
         extra = _around(connection, found)
+    if spelling == "compact":
+        for program in (found.row, extra.get("before", {}), extra.get("after", {})):
+            if "text" in program:
+                program["text"] = _short_spelling(program["text"])
     whole = {"noun": found.noun, **found.row, **extra}
     emit(whole, lambda: _words(found, extra), as_json=as_json)
+
+
+def _short_spelling(text: str) -> str:
+    from steptp_dagster.leir.compact import compact
+    from steptp_dagster.leir.parser import parse
+
+    return compact(parse(text).program)
 
 
 def _around(connection: "duckdb.DuckDBPyConnection", found: Found) -> dict[str, Any]:

@@ -37,6 +37,17 @@ def json_option(command: F) -> F:
     )(command)
 
 
+def spelling_option(command: F) -> F:
+    """Add ``--spelling`` (parameter ``spelling``) to a command that prints LEIR."""
+    return click.option(
+        "--spelling",
+        type=click.Choice(["paper", "compact"]),
+        default="paper",
+        show_default=True,
+        help="How programs are written.",
+    )(command)
+
+
 def emit(data: object, text: str | Callable[[], str], *, as_json: bool) -> None:
     """Print a result: ``data`` as JSON, or the text made for people."""
     if as_json:

@@ -7,12 +7,20 @@ from typing import Any
 import click
 
 from steptp_dagster.cli.files import as_data, read_any, read_valid, report
-from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say
+from steptp_dagster.cli.output import (
+    REJECTED,
+    Failure,
+    emit,
+    json_option,
+    say,
+    spelling_option,
+)
+from steptp_dagster.leir import compact
 from steptp_dagster.leir.canonical import leir_id, structural_hash
+from steptp_dagster.leir.compact import Spelling, spell
 from steptp_dagster.leir.cost import cost
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.limits import check_limits
-from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import Signature, SignedProgram
 from steptp_dagster.leir.validity import check
@@ -28,10 +36,11 @@ from steptp_dagster.strategies.step import Step, take
 
 @click.command()
 @click.argument("file")
+@spelling_option
 @json_option
 @click.pass_context
-def parse(context: click.Context, file: str, as_json: bool) -> None:
-    """Print the canonical text of a LEIR FILE and check it.
+def parse(context: click.Context, file: str, spelling: Spelling, as_json: bool) -> None:
+    """Print the canonical text of a LEIR FILE (in either spelling) and check it.
 
     A file with header lines is checked against all rules of LEIR; violations and exceeded target
     limits go to standard error. Without a header only the text is read.
@@ -42,13 +51,13 @@ def parse(context: click.Context, file: str, as_json: bool) -> None:
     for note in parsed.notes:
         say(f"{file}: note: {note}")
     data: dict[str, Any] = {
-        "text": to_text(parsed.program),
+        "text": spell(parsed.program, spelling),
         "notes": [asdict(note) for note in parsed.notes],
         "signature": None,
     }
     if signature is None:
         say(f"{file}: no header lines such as '# output D f32[16,10]', so nothing was checked")
-        emit(data, to_text(parsed.program), as_json=as_json)
+        emit(data, spell(parsed.program, spelling), as_json=as_json)
         return
     signed = SignedProgram(parsed.program, signature)
     violations, limits = check(signed), check_limits(signed)
@@ -62,7 +71,7 @@ def parse(context: click.Context, file: str, as_json: bool) -> None:
         "cost": asdict(cost(signed)),
         "shapes": {} if violations else {n: list(s) for n, s in infer_shapes(signed).items()},
     }
-    emit(data, write(signed).rstrip("\n"), as_json=as_json)
+    emit(data, compact.write(signed, spelling).rstrip("\n"), as_json=as_json)
     if limits:
         say(f"{file} is over the target limits:\n{report(limits, text)}")
     if violations:

@@ -56,6 +56,21 @@ def test_parse_prints_the_canonical_file(files: dict[str, str]) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (0, MATMUL, "")
 
 
+def test_both_spellings_are_read_and_printed(files: dict[str, str], tmp_path: Path) -> None:
+    short = run("parse", "--spelling", "compact", files["matmul"])
+    text = "f32;Btx6La5Lc4D[tx,a]+=A[tx,c]*W[c,a]"
+    header = "".join(MATMUL.splitlines(keepends=True)[:3])
+    assert (short.exit_code, short.stdout, short.stderr) == (0, f"{header}{text}\n", "")
+    assert run("parse", "-", stdin=short.stdout).stdout == MATMUL
+    assert data(run("parse", "-", "--json", "--spelling", "compact", stdin=text))["text"] == text
+    (tmp_path / "candidate").write_text(text.replace("La5Lc4", "Lc4La5"))
+    judged = run("verify", "--json", files["matmul"], str(tmp_path / "candidate"))
+    assert data(judged)["accepted"]
+    bad = run("parse", "-", stdin=f"{header}f32;Btx6D[tx=1")
+    assert bad.exit_code == 2
+    assert "expected an operator or ',' or ']', found '=' (line 4, column 13)" in bad.stderr
+
+
 def test_parse_tells_all_about_a_valid_program(files: dict[str, str]) -> None:
     result = run("parse", files["matmul"], "--json")
     found = data(result)

@@ -132,6 +132,13 @@ def test_show_a_step_with_both_programs_and_verdict(run: Run) -> None:
     assert [v["reason"] for v in shown["verdicts"]] == ["values-differ"]
 
 
+def test_show_in_the_compact_spelling(run: Run) -> None:
+    identity = key("step", "Matmul3D/loop_split/0")
+    shown = read(run("show", identity, "--spelling", "compact", "--json"))
+    assert shown["before"]["text"] == "f32;Btx4D[tx]=A[tx]+1.0"
+    assert "Btx4D[tx]" in run("show", identity, "--spelling", "compact").output
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
