@@ -28,7 +28,7 @@ Dtype = Literal["f16", "bf16", "f32", "f64"]
 #: composed, with intermediates inlined or code put in that is dead or repeated (``injectors``).
 Form = Literal["composed", "naive", "inlined", "dead-code", "repeated-code"]
 #: What steps can be verified on; ``verify.record.TARGETS``, which a test compares.
-Target = Literal["llvm"]
+Target = Literal["llvm", "cuda:sm_80", "cuda:sm_90"]
 
 
 class ProfileError(ValueError):
@@ -133,17 +133,32 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class VerificationPlan:
-    """How steps are verified: target, seed of the inputs, limits of one pair."""
+    """How steps are verified: targets, seed of the inputs, limits of one pair.
 
-    target: Target = "llvm"
+    ``llvm`` decides what is accepted and is always among the ``targets``. On the others the share
+    ``cuda_share`` (0..1) of all pairs, chosen by hash, is built, and run where there is a GPU.
+    """
+
+    targets: tuple[Target, ...] = ("llvm",)
     seed: int = 0
     timeout_s: float = 30.0
     memory_mb: int = 4096
+    cuda_share: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse empty and endless limits."""
+        """Refuse targets without the one that decides, empty and endless limits."""
+        _distinct("targets", self.targets)
+        if self.target not in self.targets:
+            raise ValueError(f"targets must name {self.target}: it decides what is accepted")
+        if not 0 < self.cuda_share <= 1:
+            raise ValueError("cuda_share must be in (0, 1]")
         _seed(self.seed)
         _positive(timeout_s=self.timeout_s, memory_mb=self.memory_mb)
+
+    @property
+    def target(self) -> Target:
+        """The target that decides what is accepted."""
+        return "llvm"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,11 @@ class Arena:
         base = self._bytes.ctypes.data
         return [base + place.offset for place in self._layout.places]
 
+    @property
+    def memory(self) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+        """All bytes, for machines that have memory of their own: a view."""
+        return self._bytes
+
     def arrays(self) -> "list[np.ndarray[Any, Any]]":
         """Flat views of the tensors in their storage types, in the order of the pointer table."""
         return [self._of(p).view(STORED_AS[p.dtype]) for p in self._layout.places]

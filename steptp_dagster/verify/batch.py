@@ -19,7 +19,12 @@ def verify_batch(pairs: Sequence[Pair], *, seed: int = 0, target: str = "llvm") 
 
     A pair whose original is invalid gets a rejection with reason ``invalid-original``.
     """
-    _compile_together(pairs)
+    if target == "llvm":
+        _compile_together(pairs)
+    else:
+        from steptp_dagster.verify.cuda import compile_together
+
+        compile_together(pairs, target)
     verdicts = []
     for original, candidate in pairs:
         try:

@@ -16,14 +16,16 @@ MOST_EQUATIONS: Final = 5_000_000
 MOST_BYTES: Final = 128 * 2**20
 
 
-def too_large(signed: SignedProgram) -> str:
+def too_large(
+    signed: SignedProgram, most_equations: int = MOST_EQUATIONS, most_bytes: int = MOST_BYTES
+) -> str:
     """What exceeds the budget, in words that follow the program's name; empty if nothing does."""
     executed = executed_equations(signed)
-    if executed > MOST_EQUATIONS:
-        return f"executes {executed} equations, over {MOST_EQUATIONS}"
+    if executed > most_equations:
+        return f"executes {executed} equations, over {most_equations}"
     stored = _bytes(signed)
-    if stored > MOST_BYTES:
-        return f"stores {stored} bytes, over {MOST_BYTES}"
+    if stored > most_bytes:
+        return f"stores {stored} bytes, over {most_bytes}"
     return ""
 
 

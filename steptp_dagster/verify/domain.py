@@ -21,19 +21,20 @@ from steptp_dagster.leir.walk import (
     map_expr,
     map_program,
 )
-from steptp_dagster.lowering import Kernel, compile_programs
 from steptp_dagster.verify.compare import Array
+from steptp_dagster.verify.engine import LLVM, Engine, Runner
 
 _NAN = Binary("-", Inf(), Inf())
 
 
 @dataclass(slots=True)
 class Reference:
-    """An original in binary64. ``kernel`` is the program as it stands."""
+    """An original in binary64. ``kernel`` is the program as it stands, run by ``engine``."""
 
     signed: SignedProgram
-    kernel: Kernel
-    _marked: Kernel | None = field(default=None, init=False)
+    kernel: Runner
+    engine: Engine = LLVM
+    _marked: Runner | None = field(default=None, init=False)
 
     def run(self, data: dict[str, Array]) -> dict[str, Array]:
         """The outputs on finite data, NaN where an infinity is one of a pole."""
@@ -41,7 +42,7 @@ class Reference:
         if not any(_infinite(r).any() for r in results.values()):
             return results
         if self._marked is None:
-            self._marked = compile_programs([with_poles_marked(self.signed)], "float64")[0]
+            self._marked = self.engine.compile([with_poles_marked(self.signed)], "float64")[0]
         marked = self._marked.run(data)
         return {
             name: _masked(result, _infinite(result) & (marked[name] != result))

@@ -14,10 +14,10 @@ import numpy as np
 from steptp_dagster.leir.ast import Compare, Expr, Int, Real, Unary
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, equations, expressions, iter_expr
-from steptp_dagster.lowering import Kernel, compile_programs
 from steptp_dagster.lowering.build import Identity, identity_of
 from steptp_dagster.verify.compare import EPSILON, Array, difference, error, fits, is_float
 from steptp_dagster.verify.domain import Reference, takes_masks, without_overflow
+from steptp_dagster.verify.engine import LLVM, Engine, Runner
 from steptp_dagster.verify.families import (
     DOMAINS,
     FAMILIES,
@@ -37,7 +37,7 @@ _ROUNDING: Final = 2.5e-12
 _DRAWS: Final = 4
 #: A normalised error above this leaves no correct digit worth comparing.
 USELESS: Final = 0.25
-_kept: OrderedDict[tuple[Identity, int, tuple[float, ...]], "Original"] = OrderedDict()
+_kept: OrderedDict[tuple[Identity, int, tuple[float, ...], str], "Original"] = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +108,23 @@ def thresholds(*programs: SignedProgram) -> tuple[float, ...]:
     return tuple(sorted(found))
 
 
-def evaluate(signed: SignedProgram, seed: int, compared: tuple[float, ...] = ()) -> Original:
+def evaluate(
+    signed: SignedProgram,
+    seed: int,
+    compared: tuple[float, ...] = (),
+    engine: Engine = LLVM,
+) -> Original:
     """Run a valid original on all families; ``compared`` are the thresholds to test at.
 
     The last few results are kept, since candidates of one original come one after the other.
     Raises what compiling and running raise (``lowering``).
     """
-    key = (identity_of(signed), seed, compared)
+    key = (identity_of(signed), seed, compared, engine.target)
     if key in _kept:
         _kept.move_to_end(key)
         return _kept[key]
-    working = compile_programs([signed], "working")[0]
-    double = Reference(signed, compile_programs([signed], "float64")[0])
+    working = engine.compile([signed], "working")[0]
+    double = Reference(signed, engine.compile([signed], "float64")[0], engine)
     masks = takes_masks(signed)
     families = [family for family in FAMILIES if masks or not family.infinite]
     families += [thresholds_family(compared)] if compared else []
@@ -144,7 +149,7 @@ def missing(outputs: dict[str, Array]) -> float:
 
 
 def _cases(
-    signed: SignedProgram, family: Family, seed: int, working: Kernel, double: Reference
+    signed: SignedProgram, family: Family, seed: int, working: Runner, double: Reference
 ) -> list[Case]:
     found = []
     for domain in DOMAINS:

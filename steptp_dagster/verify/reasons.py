@@ -9,6 +9,12 @@ TOO_LARGE: Final = "too-large"
 FIRST_TOUCH: Final = "first-touch-undecidable"
 INPUT_OVERWRITTEN: Final = "input-overwritten"
 OUT_OF_BOUNDS: Final = "out-of-bounds-write"
+LAUNCH_LIMITS: Final = "launch-limits"
+SHARED_MEMORY: Final = "shared-memory"
+SCOPE_ACROSS_KERNELS: Final = "scope-across-kernels"
+BUILD_ERROR: Final = "build-error"
+NO_COMPILER: Final = "no-compiler"
+NOT_EXECUTED: Final = "not-executed"
 TOO_FEW_FAMILIES: Final = "too-few-families"
 INTEGERS_DIFFER: Final = "integer-output-differs"
 MATHEMATICS: Final = "different-mathematics"
@@ -28,6 +34,12 @@ REASONS: Final[dict[str, str]] = {
     OVER_LIMITS: "the candidate exceeds what the GPU target allows",
     TOO_LARGE: "one of the programs executes or stores more than the budget of one verdict",
     FIRST_TOUCH: "the lowering cannot place an implicit initialisation",
+    LAUNCH_LIMITS: "a CUDA kernel would need a grid or block that no GPU launches",
+    SHARED_MEMORY: "shared tensors, and what reductions over threads add, exceed a block's memory",
+    SCOPE_ACROSS_KERNELS: "a local or shared tensor would have to outlive its CUDA kernel",
+    BUILD_ERROR: "the target's compiler refused the program; the message is its own",
+    NO_COMPILER: "the target's compiler is not installed here",
+    NOT_EXECUTED: "built for a GPU that is not here: nothing is said of the values",
     INPUT_OVERWRITTEN: "running the program changed an input",
     OUT_OF_BOUNDS: "running the program wrote outside its tensors",
     TOO_FEW_FAMILIES: "the original is meaningful on too few input families to judge by",

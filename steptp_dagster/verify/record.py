@@ -6,10 +6,14 @@ from typing import Any, Final, Literal
 
 from steptp_dagster.leir.violation import Violation
 
-Equality = Literal["exact", "reassociated", "rejected"]
+#: ``built``: compiled for a GPU that is not here, so that nothing is said of values.
+Equality = Literal["exact", "reassociated", "rejected", "built"]
+#: What a verdict rests on: nothing was run, both programs were compiled, they ran, or small
+#: programs of the same structure did (``dataset.siblings``).
+Evidence = Literal["static", "built", "executed", "sibling"]
 
-#: Where pairs can be executed.
-TARGETS: Final = ("llvm",)
+#: What pairs can be judged on.
+TARGETS: Final = ("llvm", "cuda:sm_80", "cuda:sm_90")
 
 
 class InvalidOriginal(ValueError):
@@ -42,8 +46,34 @@ class FamilyEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFigures:
+    """What one CUDA kernel takes, as the compiler says, and how it is launched.
+
+    ``nest`` is the number of the top-level nest, ``grid`` and ``block`` have x, y and z. Registers,
+    stack and spills (bytes) count per thread, shared memory (bytes) and barriers per block.
+    ``occupancy`` is the share of a multiprocessor's warps that can be resident at once.
+    """
+
+    nest: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers: int
+    stack_bytes: int
+    spill_stores: int
+    spill_loads: int
+    shared_bytes: int
+    barriers: int
+    occupancy: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """Accepted or rejected, with all evidence. ``reason`` is None exactly when accepted."""
+    """Accepted or rejected, with all evidence. ``reason`` is None exactly when accepted.
+
+    A verdict that is only ``built`` is not accepted, and says nothing of values. ``kernels`` are
+    the candidate's on a CUDA target, ``original_kernels`` the original's. ``sibling`` names what
+    was run in place of the programs, as (what, value).
+    """
 
     accepted: bool
     equality: Equality
@@ -57,21 +87,31 @@ class Verdict:
     target: str = "llvm"
     seeds: tuple[int, ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
+    evidence: Evidence = "static"
+    kernels: tuple[KernelFigures, ...] = ()
+    original_kernels: tuple[KernelFigures, ...] = ()
+    sibling: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain JSON values; infinite numbers are the texts ``inf``, ``-inf``."""
         record = asdict(self)
         record["margins"] = dict(self.margins)
         record["versions"] = dict(self.versions)
+        record["sibling"] = dict(self.sibling)
         plain = _plain(record)
         if not isinstance(plain, dict):
             raise TypeError("a verdict is a JSON object")
         return plain
 
 
-def rejection(reason: str, message: str, static: tuple[Violation, ...] = ()) -> Verdict:
+def rejection(
+    reason: str,
+    message: str,
+    static: tuple[Violation, ...] = (),
+    evidence: Evidence = "static",
+) -> Verdict:
     """A verdict that rejects without numerical evidence."""
-    return Verdict(False, "rejected", False, reason, message, static)
+    return Verdict(False, "rejected", False, reason, message, static, evidence=evidence)
 
 
 def _plain(value: object) -> object:

@@ -18,7 +18,7 @@ import numpy as np
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
-from steptp_dagster.lowering import Kernel, Unlowerable, compile_programs
+from steptp_dagster.lowering import Unlowerable
 from steptp_dagster.lowering.arena import KernelFault
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.budget import too_large
@@ -31,6 +31,7 @@ from steptp_dagster.verify.compare import (
     same_bits,
     same_values,
 )
+from steptp_dagster.verify.engine import LLVM, Engine, Runner
 from steptp_dagster.verify.original import Case, Original, evaluate, thresholds
 from steptp_dagster.verify.record import (
     TARGETS,
@@ -65,12 +66,17 @@ def verify(
     broken = check(original)
     if broken:
         raise InvalidOriginal(broken)
-    verdict = _static(original, candidate) or _numeric(original, candidate, seed)
-    return replace(verdict, target=target, seeds=(seed,), versions=versions())
+    verdict = static(original, candidate)
+    if verdict is None and target.startswith("cuda:"):
+        from steptp_dagster.verify.cuda import judge
+
+        verdict = judge(original, candidate, seed, target)
+    verdict = verdict or _sized(original, candidate) or numeric(original, candidate, seed)
+    return replace(verdict, target=target, seeds=(seed,), versions=versions(target))
 
 
-def _static(original: SignedProgram, candidate: SignedProgram) -> Verdict | None:
-    """The rejection that needs no execution, or None."""
+def static(original: SignedProgram, candidate: SignedProgram) -> Verdict | None:
+    """The rejection that neither compiles nor runs anything, or None."""
     if candidate.signature != original.signature:
         return rejection(reasons.SIGNATURE_CHANGED, "the signatures differ")
     broken = check(candidate)
@@ -79,6 +85,11 @@ def _static(original: SignedProgram, candidate: SignedProgram) -> Verdict | None
     over = check_limits(candidate)
     if over:
         return rejection(reasons.OVER_LIMITS, over[0].message, over)
+    return None
+
+
+def _sized(original: SignedProgram, candidate: SignedProgram) -> Verdict | None:
+    """The rejection of programs that are too large to run here, or None."""
     for name, program in (("original", original), ("candidate", candidate)):
         excess = too_large(program)
         if excess:
@@ -86,13 +97,18 @@ def _static(original: SignedProgram, candidate: SignedProgram) -> Verdict | None
     return None
 
 
-def _numeric(original: SignedProgram, candidate: SignedProgram, seed: int) -> Verdict:
+def numeric(
+    original: SignedProgram, candidate: SignedProgram, seed: int, engine: Engine = LLVM
+) -> Verdict:
+    """Run both programs on all families and compare (T1, T2); both are valid and small enough."""
     try:
-        reference = evaluate(original, seed, thresholds(original, candidate))
-        working = compile_programs([candidate], "working")[0]
-        double = compile_programs([candidate], "float64")[0]
+        reference = evaluate(original, seed, thresholds(original, candidate), engine)
+        working = engine.compile([candidate], "working")[0]
+        double = engine.compile([candidate], "float64")[0]
         families = tuple(_evidence(case, original, working, double) for case in reference.cases)
-    except (KernelFault, Unlowerable) as fault:
+    except KernelFault as fault:
+        return rejection(fault.reason, str(fault), evidence="executed")
+    except Unlowerable as fault:
         return rejection(fault.reason, str(fault))
     return _judged(reference, families)
 
@@ -110,6 +126,7 @@ def _judged(reference: Original, families: tuple[FamilyEvidence, ...]) -> Verdic
         families=families,
         dropped_families=reference.dropped,
         margins=reference.margins,
+        evidence="executed",
     )
 
 
@@ -125,7 +142,7 @@ def _reason(reference: Original, families: tuple[FamilyEvidence, ...]) -> tuple[
 
 
 def _evidence(
-    case: Case, original: SignedProgram, working: Kernel, double: Kernel
+    case: Case, original: SignedProgram, working: Runner, double: Runner
 ) -> FamilyEvidence:
     outputs = [(v.name, v.dtype) for v in original.signature.outputs]
     floats = [(name, dtype) for name, dtype in outputs if is_float(dtype)]

@@ -1,7 +1,7 @@
 """What a verdict was made with."""
 
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from platform import machine
 from typing import Final
 
@@ -10,11 +10,20 @@ VERIFIER: Final = "1"
 
 
 @cache
-def versions() -> tuple[tuple[str, str], ...]:
-    """Names and versions of verifier, toolchain and machine architecture."""
-    return (
+def versions(target: str = "llvm") -> tuple[tuple[str, str], ...]:
+    """Names and versions of verifier, toolchain and machine architecture.
+
+    Of a CUDA target the compiler's release too, ``absent`` where it is not installed.
+    """
+    own = (
         ("verifier", VERIFIER),
         ("tvm", version("apache-tvm")),
         ("numpy", version("numpy")),
         ("architecture", machine()),
     )
+    if not target.startswith("cuda:"):
+        return own
+    try:
+        return (*own, ("nvrtc", version("nvidia-cuda-nvrtc")))
+    except PackageNotFoundError:
+        return (*own, ("nvrtc", "absent"))

@@ -57,7 +57,12 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
         (GOOD + "verification: {timeout_s: .nan}", "timeout_s must be positive and below"),
         (GOOD + f"verification: {{memory_mb: {10**30}}}", "memory_mb must be positive and below"),
         (GOOD + "verification: {seed: -1}", "verification: seed must be at least 0 and below"),
-        (GOOD + "verification: {target: gpu}", "verification.target: expected one of 'llvm'"),
+        (
+            GOOD + "verification: {targets: [gpu]}",
+            "verification.targets[0]: expected one of 'llvm', 'cuda:sm_80'",
+        ),
+        (GOOD + "verification: {targets: ['cuda:sm_90']}", "targets must name llvm: it decides"),
+        (GOOD + "verification: {cuda_share: 0}", "cuda_share must be in (0, 1]"),
         (GOOD.replace("seed: 1", f"seed: {2**31}"), "seed must be at least 0 and below"),
         (GOOD + "forms: [naive, naive]", "forms named twice: naive"),
         (

@@ -98,8 +98,9 @@ def lower(signed: SignedProgram) -> CudaProgram:
         schedule += host.nest(nest, (position,), launch_depth(nest))
     global_names = [name for name, scope in kinds.scopes.items() if scope == "g"]
     layout = lay_out([(n, kinds.dtypes[n], kinds.shapes[n]) for n in global_names])
-    source = _text(host.functions)
-    return CudaProgram(source, tuple(host.kernels), tuple(schedule), layout)
+    texts = _texts(host.functions)
+    source = PROLOGUE + "".join(texts)
+    return CudaProgram(source, texts, tuple(host.kernels), tuple(schedule), layout)
 
 
 @dataclass(slots=True)
@@ -119,7 +120,8 @@ class _Host:
         if launches == 0:
             return [self._kernel(nest, path, depth, outer)]
         first: list[HostStep] = [
-            self._initialising(i, outer) for i in self.initialisations.get((path, depth), ())
+            self._initialising(i, path[0], outer)
+            for i in self.initialisations.get((path, depth), ())
         ]
         if depth < len(nest.loops):
             loop = nest.loops[depth]
@@ -154,19 +156,20 @@ class _Host:
         def emit(body: Body, standing: Standing) -> Part:
             return body.nest(nest, path, depth, standing)
 
-        return self._made(Team.of(own), used, outer, emit)
+        return self._made(path[0], Team.of(own), used, outer, emit)
 
-    def _initialising(self, needed: Initialisation, outer: tuple[Loop, ...]) -> HostStep:
+    def _initialising(self, needed: Initialisation, nest: int, outer: tuple[Loop, ...]) -> HostStep:
         """A kernel of its own for identities that the host has to place between launches."""
         loops = [loop for _, _, loop in needed.loops]
 
         def emit(body: Body, standing: Standing) -> Part:
             return body.initialise(needed, standing)
 
-        return self._made(Team.of(loops), [needed.equation], outer, emit)
+        return self._made(nest, Team.of(loops), [needed.equation], outer, emit)
 
     def _made(
         self,
+        nest: int,
         team: Team,
         used: Sequence[Equation],
         outer: tuple[Loop, ...],
@@ -185,6 +188,7 @@ class _Host:
         name = f"kernel_{len(self.kernels)}"
         kernel = CudaKernel(
             name=name,
+            nest=nest,
             tensors=tuple(own),
             indices=tuple(indices),
             geometry=team.geometry,
@@ -268,10 +272,12 @@ def _pointer(buffer: Buffer) -> TirType:
     return ir.PointerType(prim(str(buffer.dtype)), "global")
 
 
-def _text(functions: Mapping[str, PrimFunc]) -> str:
-    """CUDA text of device functions behind our own prologue."""
+def _texts(functions: Mapping[str, PrimFunc]) -> tuple[str, ...]:
+    """The CUDA text of each device function, without declarations in front of them."""
     target = tvm.target.Target({"kind": "cuda", "arch": "sm_80"})
     host = tvm.target.Target("llvm")
     module = tirx.transform.BindTarget(target.with_host(host))(tvm.IRModule(dict(functions)))
-    text = str(codegen_build(module, target).inspect_source())
-    return PROLOGUE + text[text.index(_FIRST) :]
+    _, *pieces = str(codegen_build(module, target).inspect_source()).split(_FIRST)
+    defined = [piece for piece in pieces if "{" in piece]
+    by_name = {name: piece for piece in defined for name in functions if f" {name}(" in piece}
+    return tuple(f"{_FIRST}{by_name[name]}" for name in functions)

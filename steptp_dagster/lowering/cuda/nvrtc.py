@@ -5,11 +5,13 @@ builds with ``-fmad=false``: a contraction rounds once where LEIR rounds twice.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
-from steptp_dagster.lowering.cuda.program import CudaKernel, CudaProgram
+from steptp_dagster.lowering.cuda.program import CudaProgram
 
 _KERNEL: Final = re.compile(r"Compiling entry function '(\w+)' for '\w+'")
 _SPILLS: Final = re.compile(
@@ -78,11 +80,29 @@ def build(program: CudaProgram, architecture: str, *, contract: bool = False) ->
 
     Raises NvrtcMissing, CudaBuildError, and KeyError for an unknown architecture.
     """
+    threads = {kernel.name: kernel.geometry.threads for kernel in program.kernels}
+    return build_text(program.source, threads, architecture, contract=contract)
+
+
+def build_text(
+    source: str, threads: Mapping[str, int], architecture: str, *, contract: bool = False
+) -> Cubin:
+    """Compile a CUDA text. Raises as ``build``.
+
+    ``threads`` has the kernels whose usage is asked for, with their threads per block.
+    """
     limits = MULTIPROCESSORS[architecture]
     options = [f"--gpu-architecture={architecture}", "-default-device", "--ptxas-options=-v", "-w"]
     options.append(f"-fmad={'true' if contract else 'false'}")
-    code, log = _compiled(program.source, options)
-    return Cubin(architecture, code, _usage(log, program.kernels, limits))
+    code, log = _compiled(source, options)
+    return Cubin(architecture, code, _usage(log, threads, limits))
+
+
+@cache
+def version() -> str:
+    """The release of NVRTC. Raises NvrtcMissing."""
+    major, minor = _checked(_library(), _library().nvrtcVersion())
+    return f"{major}.{minor}"
 
 
 def _compiled(source: str, options: list[str]) -> tuple[bytes, str]:
@@ -118,34 +138,34 @@ def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as a
     status, *values = result
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CudaBuildError(f"NVRTC: {status}")
-    return values[0] if values else None
+    return values[0] if len(values) == 1 else values
 
 
 def _usage(
-    log: str, kernels: tuple[CudaKernel, ...], limits: tuple[int, int, int, int]
+    log: str, threads: Mapping[str, int], limits: tuple[int, int, int, int]
 ) -> tuple[Usage, ...]:
     """The figures that ptxas prints, kernel by kernel."""
     pieces = _KERNEL.split(log)[1:]
     told = dict(zip(pieces[::2], pieces[1::2], strict=True))
     found = []
-    for kernel in kernels:
-        text = told.get(kernel.name, "")
+    for kernel, count in threads.items():
+        text = told.get(kernel, "")
         used, spills = _USED.search(text), _SPILLS.search(text)
         if used is None:
-            raise CudaBuildError(f"the compiler says nothing of {kernel.name}")
+            raise CudaBuildError(f"the compiler says nothing of {kernel}")
         stack, stores, loads = (int(n) for n in spills.groups()) if spills else (0, 0, 0)
         shared, barriers = _SHARED.search(text), _BARRIERS.search(text)
         size = int(shared[1]) if shared else 0
         found.append(
             Usage(
-                kernel=kernel.name,
+                kernel=kernel,
                 registers=int(used[1]),
                 stack_bytes=stack,
                 spill_stores=stores,
                 spill_loads=loads,
                 shared_bytes=size,
                 barriers=int(barriers[1]) if barriers else 0,
-                occupancy=occupancy(kernel.geometry.threads, int(used[1]), size, limits),
+                occupancy=occupancy(count, int(used[1]), size, limits),
             )
         )
     return tuple(found)

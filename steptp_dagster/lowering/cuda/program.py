@@ -22,11 +22,12 @@ class Geometry:
 class CudaKernel:
     """One kernel: the tensors it takes as pointers, in order, then launch indices as int64.
 
-    ``shared_bytes`` is what it allocates statically per block, ``barriers`` how often
-    ``__syncthreads`` stands in its text.
+    ``nest`` is the number of the top-level nest that it runs (a part of), ``shared_bytes`` what it
+    allocates statically per block, ``barriers`` how often ``__syncthreads`` stands in its text.
     """
 
     name: str
+    nest: int
     tensors: tuple[str, ...]
     indices: tuple[str, ...]
     geometry: Geometry
@@ -56,9 +57,13 @@ HostStep = Launch | HostLoop
 
 @dataclass(frozen=True, slots=True)
 class CudaProgram:
-    """The CUDA text of all kernels, the global tensors with their places, and the launches."""
+    """The CUDA text of all kernels, the global tensors with their places, and the launches.
+
+    ``source`` is the prologue and ``texts``, the definition of each kernel in turn.
+    """
 
     source: str
+    texts: tuple[str, ...]
     kernels: tuple[CudaKernel, ...]
     schedule: tuple[HostStep, ...]
     layout: Layout

@@ -1,0 +1,40 @@
+"""Where a verdict's programs run: what the numerical part asks of a target, and the llvm one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.lowering import compile_programs
+from steptp_dagster.lowering.precision import Precision
+from steptp_dagster.verify.compare import Array
+
+
+class Runner(Protocol):
+    """A compiled program in one precision; ``lowering.Kernel`` is one."""
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Outputs by name, as ``lowering.Kernel.run``."""
+
+
+class Engine(Protocol):
+    """Compiles programs for one target, so that they can run here."""
+
+    @property
+    def target(self) -> str:
+        """Its name among ``record.TARGETS``."""
+
+    def compile(self, programs: Sequence[SignedProgram], precision: Precision) -> Sequence[Runner]:
+        """Runners of valid programs, in order. Raises Unlowerable."""
+
+
+class _Llvm:
+    """TVM's llvm target in this process."""
+
+    target: Final = "llvm"
+
+    def compile(self, programs: Sequence[SignedProgram], precision: Precision) -> Sequence[Runner]:
+        """See ``Engine``."""
+        return compile_programs(programs, precision)
+
+
+LLVM: Final[Engine] = _Llvm()

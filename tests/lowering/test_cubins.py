@@ -1,0 +1,66 @@
+"""Cubins without a GPU: many kernels at a time, each text once, errors in the compiler's words."""
+
+from dataclasses import replace
+
+import pytest
+
+from steptp_dagster.leir.fileform import read
+from steptp_dagster.lowering.cuda import cubins, nvrtc
+from steptp_dagster.lowering.cuda.cubins import compile_kernels
+from steptp_dagster.lowering.cuda.lower import lower
+from steptp_dagster.lowering.cuda.nvrtc import CudaBuildError
+from steptp_dagster.lowering.cuda.program import CudaProgram
+
+pytestmark = pytest.mark.skipif(not nvrtc.available(), reason="no NVRTC to build cubins with")
+
+SCALED = """# input A f32[8]
+# output D f32[8]
+B^{8}_{tx=0}[C^{f32,g}_{tx}=A^{f32,g}_{tx}*FACTOR;];
+B^{8}_{tx=0}[D^{f32,g}_{tx}=exp(C^{f32,g}_{tx});];
+"""
+
+
+def program(factor: int) -> CudaProgram:
+    return lower(read(SCALED.replace("FACTOR", str(factor))).signed)
+
+
+def test_a_kernel_that_programs_share_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
+    texts: list[int] = []
+    build = cubins.build_text
+
+    def counted(source: str, threads: dict[str, int], *args: object, **kwargs: object) -> object:
+        texts.append(len(threads))
+        return build(source, threads, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cubins, "build_text", counted)
+    first, second = compile_kernels([program(2), program(3)], "sm_90")
+    assert not isinstance(first, CudaBuildError)
+    assert not isinstance(second, CudaBuildError)
+    assert texts == [3]
+    assert first[0].entry != second[0].entry
+    assert first[1] == second[1]
+    assert first[1].entry.encode() in first[1].code
+    assert [k.usage.kernel for k in first] == ["kernel_0", "kernel_1"]
+    assert all(k.usage.registers > 0 for k in first)
+    (again,) = compile_kernels([program(3)], "sm_90")
+    assert again == second
+    assert texts == [3]
+
+
+def test_an_error_is_the_kernels_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
+    good = program(2)
+    broken = replace(good, texts=(good.texts[0].replace("A_data[", "B_data["), good.texts[1]))
+    found, refused = compile_kernels([good, broken], "sm_80")
+    assert not isinstance(found, CudaBuildError)
+    assert isinstance(refused, CudaBuildError)
+    assert "kernel_0 of nest 0" in str(refused)
+    assert "B_data" in str(refused)
+
+
+def test_figures_do_not_depend_on_what_is_compiled_together() -> None:
+    whole = nvrtc.build(program(5), "sm_90").usage
+    (kernels,) = compile_kernels([program(5)], "sm_90")
+    assert not isinstance(kernels, CudaBuildError)
+    assert tuple(k.usage for k in kernels) == whole
