@@ -13,6 +13,7 @@ import polars as pl
 from resources.build import PROFILE_VARIABLE
 from steptp_dagster.dataset.config import load
 from steptp_dagster.dataset.incremental import NOTHING, BadRows, Report
+from steptp_dagster.dataset.parallel import side_by_side
 from steptp_dagster.dataset.store import WHOLE, Store
 
 # Single-run backfills are in beta; the warning would come with every import.
@@ -69,13 +70,20 @@ def by_program(
     table: pa.DataFrameSchema,
     update: Callable[[str], Report],
     describe: Callable[[Sequence[str]], Metadata] = lambda _: {},
+    *,
+    workers: int = 1,
+    stop: Callable[[], None] = lambda: None,
 ) -> dg.MaterializeResult:
-    """Run a stage for every partition of the run, and report counts."""
+    """Run a stage for every partition of the run, and report counts.
+
+    With several ``workers`` that the updates share, some partitions are updated side by side;
+    ``stop`` stops those workers when an update fails or the run is interrupted.
+    """
     programs = list(context.partition_keys)
     total = NOTHING
     try:
-        for program in programs:
-            report = update(program)
+        reports = side_by_side(update, programs, workers, stop)
+        for program, report in zip(programs, reports, strict=True):
             total += report
             rows = report.rows.get(str(table.name), 0)
             context.add_asset_metadata({"dagster/partition_row_count": rows}, partition_key=program)

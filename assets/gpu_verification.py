@@ -42,6 +42,8 @@ def gpu_verification(
             GPU_VERIFICATION,
             lambda p: update_verdicts(store.files, p, profile, verifier, origin, progress),
             lambda programs: judged(store.files, programs),
+            workers=verifier.workers,
+            stop=verifier.close,
         )
 
 

@@ -48,6 +48,8 @@ def leir_programs(
             LEIR_PROGRAMS,
             update,
             lambda programs: translated(store.files, programs),
+            workers=workers.count,
+            stop=workers.stop,
         )
 
 

@@ -40,6 +40,8 @@ def transformed_steps(
             TRANSFORMED_STEPS,
             lambda p: update_steps(store.files, p, build.profile, workers, origin, progress),
             lambda programs: surveyed(store.files, programs),
+            workers=workers.count,
+            stop=workers.stop,
         )
 
 

@@ -122,7 +122,7 @@ def update(
     *,
     origin: Origin,
     grow: Sequence[Grow] = (),
-    batch: int = 16,
+    batch: int = 64,
 ) -> Report:
     """Bring one program's partition of a stage to the wanted units.
 

@@ -1,10 +1,15 @@
-"""Work over processes with results in order, so that their number changes nothing but time."""
+"""Work over processes with results in order, so that their number changes nothing but time.
+
+Programs are brought up to date ``side_by_side``, each in a thread of the main process that waits
+for worker processes most of the time; all threads share the workers, so that these have something
+to do while one program is written, and while another has only one unit left.
+"""
 
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,9 +25,10 @@ def cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """A pool of processes, or none: then work is done in this one."""
+    """A pool of ``count`` processes, or none: then work is done in this one."""
 
     pool: ProcessPoolExecutor | None
+    count: int = 1
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """Results in the order of the items; ``function`` must be a module's own function."""
@@ -35,6 +41,37 @@ class Workers:
             return self.pool.map(function, items)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def stop(self) -> None:
+        """Drop what no process has begun; whoever waits for it gets CancelledError."""
+        if self.pool is not None:
+            self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def side_by_side(
+    function: Callable[[T], R], items: Sequence[T], count: int, stop: Callable[[], None]
+) -> Iterator[R]:
+    """Results in the order of the items; with more than one worker, several items at a time.
+
+    ``count`` is the number of workers that the calls share. When a call raises, or the caller is
+    interrupted, ``stop`` is called, which must make the calls in flight fail soon; the first
+    error, in the order of the items, is raised when they have.
+    """
+    if count <= 1:
+        yield from map(function, items)
+        return
+    # One more than workers: while one call is busy in this process, no worker is idle.
+    threads = ThreadPoolExecutor(count + 1, thread_name_prefix="program")
+    try:
+        calls = [threads.submit(function, item) for item in items]
+        for call in calls:
+            yield call.result()
+    except BaseException:
+        threads.shutdown(wait=False, cancel_futures=True)
+        stop()
+        raise
+    finally:
+        threads.shutdown(wait=True)
 
 
 def _ignore_interrupts() -> None:
@@ -52,6 +89,6 @@ def workers(count: int) -> Iterator[Workers]:
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_ignore_interrupts)
     try:
-        yield Workers(pool)
+        yield Workers(pool, count)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

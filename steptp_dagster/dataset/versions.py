@@ -82,8 +82,27 @@ def files_digest(paths: tuple[str, ...]) -> str:
     """Digest of all Python files below ``paths``, relative to the library, names included."""
     total = blake2b(digest_size=16)
     for file in sorted({f for path in paths for f in _files(ROOT / path)}):
-        total.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+        total.update(str(file.relative_to(ROOT)).encode() + b"\0" + _content(file) + b"\0")
     return total.hexdigest()
+
+
+@cache
+def _content(file: Path) -> bytes:
+    """Each file is read once a process: digests of all strategies share most of theirs."""
+    return file.read_bytes()
+
+
+@cache
+def _homes() -> dict[str, Path]:
+    """The file that defines each strategy."""
+    return {name: Path(inspect.getfile(type(s))).resolve() for name, s in strategies().items()}
+
+
+@cache
+def _strategy_files() -> tuple[tuple[Path, str], ...]:
+    """All Python files of the strategies' folder: resolved, and relative to the library."""
+    files = _files(ROOT / "strategies")
+    return tuple((f.resolve(), str(f.relative_to(ROOT))) for f in files)
 
 
 def _files(path: Path) -> list[Path]:
@@ -112,12 +131,10 @@ def strategy_version(name: str) -> str:
     Of the strategies' folder it covers all but the files that define *other* strategies, so a
     change of one strategy concerns its own steps only, a change of a shared helper all of them.
     """
-    known = strategies()
-    homes = {other: Path(inspect.getfile(type(s))).resolve() for other, s in known.items()}
+    known, homes = strategies(), _homes()
     home = homes[name]
     others = {found for other, found in homes.items() if other != name} - {home}
-    shared = [f for f in _files(ROOT / "strategies") if f.resolve() not in others]
-    paths = tuple(sorted(str(f.relative_to(ROOT)) for f in shared))
+    paths = tuple(sorted(path for file, path in _strategy_files() if file not in others))
     parts = [files_digest(paths), code_version("steps")]
     if not home.is_relative_to(ROOT):
         parts.append(_plugin_digest(home))

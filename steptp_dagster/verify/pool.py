@@ -3,6 +3,7 @@
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
 from itertools import islice
 from types import TracebackType
@@ -28,7 +29,8 @@ class Verifier:
 
     ``timeout_s`` bounds one pair (and one batch at first: a batch that takes longer is judged pair
     by pair); ``memory_mb`` is what one worker may allocate on top of what it starts with. Verdicts
-    do not depend on the number of workers or on what else is in a batch. ``judge`` is for tests.
+    do not depend on the number of workers or on what else is in a batch. Threads may share it.
+    ``judge`` is for tests.
     """
 
     def __init__(
@@ -41,11 +43,13 @@ class Verifier:
         target: str = "llvm",
         judge: Judge = worker.judge,
     ) -> None:
+        self.workers = workers
         self.timeout_s = timeout_s
         self.seed = seed
         self.target = target
         self._judge = judge
         self._in_flight = 2 * workers
+        self._scheduled: set[Any] = set()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_PRELOAD)
         self._pool = ProcessPool(
@@ -67,8 +71,13 @@ class Verifier:
         self.close()
 
     def close(self) -> None:
-        """Stop all workers; pairs that are not judged yet are dropped."""
+        """Stop all workers; who still waits for a verdict, in another thread, gets CancelledError.
+
+        Nothing happens where it is closed already.
+        """
         self._pool.stop()  # type: ignore[no-untyped-call]
+        for future in list(self._scheduled):
+            future.cancel()
         self._pool.join()
 
     def verify_many(
@@ -91,7 +100,10 @@ class Verifier:
 
     def _schedule(self, pairs: list[tuple[SignedProgram, SignedProgram]]) -> Any:  # noqa: ANN401
         arguments = (pairs, self.seed, self.target)
-        return self._pool.schedule(self._judge, args=arguments, timeout=self.timeout_s)
+        future = self._pool.schedule(self._judge, args=arguments, timeout=self.timeout_s)
+        self._scheduled.add(future)
+        future.add_done_callback(self._scheduled.discard)
+        return future
 
     def _verdicts(
         self,
@@ -113,6 +125,8 @@ def _failure(future: Any) -> Verdict | None:  # noqa: ANN401
     """Wait for a batch; what went wrong with it as a verdict, or None."""
     try:
         future.result()
+    except CancelledError:
+        raise
     except FutureTimeout:
         return rejection(reasons.TIMED_OUT, "no verdict in time")
     except MemoryError:

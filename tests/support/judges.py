@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.verify import worker
@@ -29,3 +30,16 @@ def failing(pairs: list[Pair], seed: int, target: str) -> list[Verdict]:
             case _:
                 pass
     return worker.judge(pairs, seed, target)
+
+
+def nap(seconds: float) -> None:
+    """Work that takes time, but no processor."""
+    time.sleep(seconds)
+
+
+def meet(folder: str) -> int:
+    """Wait for a second process to come here; the id of this one."""
+    (Path(folder) / str(os.getpid())).touch()
+    while len(os.listdir(folder)) < 2:
+        time.sleep(0.01)
+    return os.getpid()

@@ -1,0 +1,82 @@
+"""Work over processes and threads: order, sharing of workers, errors, interruption."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import pytest
+
+from steptp_dagster.dataset.parallel import Workers, side_by_side, workers
+from tests.support.judges import meet, nap
+
+
+def test_results_are_in_the_order_of_the_items_for_any_count() -> None:
+    def slow_first(item: int) -> int:
+        time.sleep(0.05 if item == 0 else 0.0)
+        return item * item
+
+    for count in (1, 2, 5):
+        found = side_by_side(slow_first, range(6), count, lambda: None)
+        assert list(found) == [0, 1, 4, 9, 16, 25]
+
+
+def test_calls_with_one_unit_each_keep_all_workers_busy(tmp_path: Path) -> None:
+    with workers(2) as pool:
+
+        def one_unit(_: str) -> list[int]:
+            return list(pool.map(meet, [str(tmp_path)]))
+
+        found = list(side_by_side(one_unit, ["a", "b"], pool.count, pool.stop))
+    assert len({pid for pids in found for pid in pids} - {os.getpid()}) == 2
+
+
+def test_one_worker_works_in_this_process_and_thread() -> None:
+    with workers(1) as pool:
+        assert pool == Workers(None)
+        here = side_by_side(lambda _: threading.get_ident(), [0, 1], pool.count, pool.stop)
+        assert set(here) == {threading.get_ident()}
+        assert list(pool.map(len, ["abc"])) == [3]
+
+
+def test_an_error_stops_the_others_soon() -> None:
+    ended: list[type[BaseException]] = []
+
+    with workers(2) as pool:
+
+        def call(item: int) -> None:
+            if item == 0:
+                time.sleep(0.5)
+                raise ValueError("first")
+            try:
+                list(pool.map(nap, [0.3] * 40))
+            except BaseException as error:
+                ended.append(type(error))
+                raise
+
+        start = time.monotonic()
+        with pytest.raises(ValueError, match="first"):
+            list(side_by_side(call, range(5), pool.count, pool.stop))
+        assert time.monotonic() - start < 12.0  # forty naps on two workers take longer
+    # Whoever had begun got an error; the others never began.
+    assert len(ended) <= 3
+    assert set(ended) <= {CancelledError, RuntimeError}
+
+
+def test_an_interrupted_caller_waits_for_nothing_but_work_in_flight() -> None:
+    with workers(2) as pool:
+
+        def call(_: int) -> int:
+            return len(list(pool.map(nap, [0.3] * 40)))
+
+        def interrupted() -> Iterator[int]:
+            yield from side_by_side(call, range(4), pool.count, pool.stop)
+
+        timer = threading.Timer(2.0, lambda: os.kill(os.getpid(), 2))
+        timer.start()
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            list(interrupted())
+        assert time.monotonic() - start < 10.0
