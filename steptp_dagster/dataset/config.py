@@ -9,19 +9,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import yaml
 
 from steptp_dagster.dataset.ids import Json, digest
 from steptp_dagster.dataset.mapping import BadMapping, build
+from steptp_dagster.dataset.policy import ENDLESS, BalancePlan, positive
 from steptp_dagster.paths import USERS_VARIABLE
 from steptp_dagster.users.files import UserFile, file_of, files_in
 
 FOLDER = Path(__file__).resolve().parent / "profiles"
-
-#: Above any count, size or time that makes sense; far below what overflows somewhere.
-_ENDLESS: Final = 2**31
 
 Dtype = Literal["f16", "bf16", "f32", "f64"]
 #: How a program is translated: views composed into subscripts, or each a nest of its own; or
@@ -29,16 +27,14 @@ Dtype = Literal["f16", "bf16", "f32", "f64"]
 Form = Literal["composed", "naive", "inlined", "dead-code", "repeated-code"]
 #: What steps can be verified on; ``verify.record.TARGETS``, which a test compares.
 Target = Literal["llvm", "cuda:sm_80", "cuda:sm_90"]
+#: What a record asks (``schemas.TASKS``).
+Task = Literal["single", "multi", "trajectory", "negative"]
+#: How records show programs.
+Language = Literal["leir", "tir", "cuda"]
 
 
 class ProfileError(ValueError):
     """A profile that cannot be used; the message names file, setting, found and wanted."""
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < _ENDLESS:
-            raise ValueError(f"{name} must be positive and below {_ENDLESS}, not {value}")
 
 
 def _distinct(what: str, items: Sequence[str]) -> None:
@@ -50,8 +46,8 @@ def _distinct(what: str, items: Sequence[str]) -> None:
 
 
 def _seed(seed: int) -> None:
-    if not 0 <= seed < _ENDLESS:
-        raise ValueError(f"seed must be at least 0 and below {_ENDLESS}, not {seed}")
+    if not 0 <= seed < ENDLESS:
+        raise ValueError(f"seed must be at least 0 and below {ENDLESS}, not {seed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ class ProgramPlan:
 
     def __post_init__(self) -> None:
         """Refuse nothing to do."""
-        _positive(samples=self.samples)
+        positive(samples=self.samples)
         if self.forms is not None:
             _distinct("forms", self.forms)
 
@@ -90,7 +86,7 @@ class UserPlan:
 
     def __post_init__(self) -> None:
         """Refuse nothing to do, and files that are not in the folder."""
-        _positive(samples=self.samples, timeout_s=self.timeout_s, memory_mb=self.memory_mb)
+        positive(samples=self.samples, timeout_s=self.timeout_s, memory_mb=self.memory_mb)
         if self.dtypes is not None:
             _distinct("dtypes", self.dtypes)
         for name in self.files or ():
@@ -112,7 +108,9 @@ class StepPlan:
     each strategy. ``tokens`` is the longest program (in tokens) that a step may start from.
     Results of the strategies in ``prefer`` become parents before others, the first name first, so
     that steps which need others before them are reached. ``reasoning`` is the style of the texts
-    (``reasoning.style``): for training, or everything.
+    (``reasoning.style``): for training, or everything. ``trajectories`` chains of every length
+    from each source, chosen by hash, are judged as a whole; into ``negatives`` steps of each
+    source mistakes are put, for candidates that are wrong.
     """
 
     sites: int = 4
@@ -121,14 +119,19 @@ class StepPlan:
     chain_sites: int = 1
     tokens: int = 4000
     prefer: tuple[str, ...] = ()
+    trajectories: int = 1
+    negatives: int = 4
     reasoning: Literal["brief", "full"] = "brief"
 
     def __post_init__(self) -> None:
         """Refuse nothing to do."""
-        _positive(sites=self.sites, tokens=self.tokens)
-        counts = (self.depth, self.chains, self.chain_sites)
-        if min(counts) < 0 or max(counts) >= _ENDLESS:
-            raise ValueError(f"depth, chains and chain_sites must be at least 0, below {_ENDLESS}")
+        positive(sites=self.sites, tokens=self.tokens)
+        counts = (self.depth, self.chains, self.chain_sites, self.trajectories, self.negatives)
+        if min(counts) < 0 or max(counts) >= ENDLESS:
+            raise ValueError(
+                "depth, chains, chain_sites, trajectories and negatives must be at least 0, below "
+                f"{ENDLESS}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ class VerificationPlan:
         if not 0 < self.cuda_share <= 1:
             raise ValueError("cuda_share must be in (0, 1]")
         _seed(self.seed)
-        _positive(timeout_s=self.timeout_s, memory_mb=self.memory_mb)
+        positive(timeout_s=self.timeout_s, memory_mb=self.memory_mb)
 
     @property
     def target(self) -> Target:
@@ -162,37 +165,25 @@ class VerificationPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Difficulty:
-    """A class of records: those of at most ``tokens`` prompt and answer tokens (None: the rest)."""
+class RecordPlan:
+    """What records are made, and how they are written.
 
-    name: str
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BalancePlan:
-    """Caps of the selection; which records stay below a cap is decided by hash.
-
-    ``per_program_strategy`` bounds one strategy within one workload, ``per_strategy`` the share
-    (0..1) of one strategy in the whole, ``tokens`` the size of a record.
+    ``tasks`` are those of ``schemas.TASKS``. ``program`` is the language that records show
+    programs in: LEIR, or, for comparison, TVM's script of them (``tir``) or CUDA (``cuda``).
+    Without ``reasoning`` answers come without thoughts. ``answers`` is the largest number of steps
+    of a multi-answer record.
     """
 
-    per_program_strategy: int = 60
-    per_strategy_share: float = 0.5
-    tokens: int = 16000
-    difficulties: tuple[Difficulty, ...] = (Difficulty("any"),)
+    tasks: tuple[Task, ...] = ("single", "multi", "trajectory", "negative")
+    program: Language = "leir"
+    reasoning: bool = True
+    answers: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse caps that let nothing through and classes that overlap or are empty."""
-        _positive(per_program_strategy=self.per_program_strategy, tokens=self.tokens)
-        if not 0 < self.per_strategy_share <= 1:
-            raise ValueError("per_strategy_share must be in (0, 1]")
-        bounds = [d.tokens for d in self.difficulties]
-        finite = [b for b in bounds if b is not None]
-        if bounds[-1:] != [None] or len(finite) != len(bounds) - 1 or finite != sorted(set(finite)):
-            raise ValueError("difficulties must rise in tokens, and only the last has no bound")
-        for bound in finite:
-            _positive(tokens=bound)
+        """Refuse no tasks, and multi-answer records of one answer."""
+        _distinct("tasks", self.tasks)
+        if not 2 <= self.answers < ENDLESS:
+            raise ValueError(f"answers must be at least 2 and below {ENDLESS}, not {self.answers}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +213,7 @@ class Profile:
     strategies: tuple[str, ...] | None = None
     steps: StepPlan = field(default_factory=StepPlan)
     verification: VerificationPlan = field(default_factory=VerificationPlan)
+    records: RecordPlan = field(default_factory=RecordPlan)
     balance: BalancePlan = field(default_factory=BalancePlan)
     splits: SplitPlan = field(default_factory=SplitPlan)
     forms: tuple[Form, ...] = ("composed",)

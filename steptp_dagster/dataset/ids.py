@@ -47,9 +47,9 @@ def step_id(
     return digest("step", source, parent, strategy, version, list(path), parameters)
 
 
-def record_id(steps: Sequence[str], task: str, prompt_version: str) -> str:
-    """The id of a training record: which steps it shows, for which task, in which wording."""
-    return digest("record", list(steps), task, prompt_version)
+def record_id(steps: Sequence[str], task: str, contents: Sequence[str]) -> str:
+    """The id of a training record: which steps it shows, for which task, in which words."""
+    return digest("record", list(steps), task, list(contents))
 
 
 def rank(seed: int, *parts: Json) -> str:

@@ -26,6 +26,17 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
         union all select 'record -> step', r.record_id
         from (select record_id, unnest(step_ids) as step_id from filtered_dataset) r
         anti join transformed_steps using (step_id)
+        union all select 'trajectory -> step', t.trajectory_id
+        from (select trajectory_id, unnest(step_ids) as step_id from trajectories) t
+        anti join transformed_steps using (step_id)
+        union all select 'negative -> step', negative_id
+        from negatives anti join transformed_steps using (step_id)
+        union all select 'record -> trajectory', record_id
+        from filtered_dataset anti join trajectories using (trajectory_id)
+        where trajectory_id is not null
+        union all select 'record -> negative', record_id
+        from filtered_dataset anti join negatives using (negative_id)
+        where negative_id is not null
         """,
     ),
     "ids_unique": (
@@ -54,6 +65,46 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
             select step_id from gpu_verification group by step_id
             having bool_and(equal_pass) and bool_and(equality <> 'rejected')
         ) using (step_id)
+        """,
+    ),
+    "trajectories": (
+        "Every step of a trajectory starts from the result of the one before; no structure of a "
+        "program comes twice; a record shows none that was rejected as a whole.",
+        """
+        with steps as (
+            select trajectory_id, source_id, first_leir_id, last_leir_id, length, n,
+                step_ids[n] as step_id, step_ids[n - 1] as before
+            from trajectories, unnest(range(1, length + 1)) as u(n)
+        ), shown as (
+            select t.*, s.parent_leir_id, s.result_leir_id, s.parent_step_id
+            from steps t join transformed_steps s using (step_id)
+        )
+        select trajectory_id, 'is no chain' as what from shown
+        where n = 1 and (parent_leir_id <> first_leir_id or parent_step_id is not null)
+            or n > 1 and parent_step_id is distinct from before
+            or n = length and result_leir_id <> last_leir_id
+        union all
+        select trajectory_id, 'comes back to a structure' from (
+            select trajectory_id, length, structural_hash from shown
+            join leir_programs on leir_id = result_leir_id
+            union all select trajectory_id, length, structural_hash from trajectories
+            join leir_programs on leir_id = first_leir_id
+        ) group by trajectory_id, length having count(distinct structural_hash) < length + 1
+        union all
+        select record_id, 'was rejected'
+        from filtered_dataset join trajectories using (trajectory_id) where not equal_pass
+        """,
+    ),
+    "negatives_rejected": (
+        "Every candidate that a record calls wrong was rejected for what it is.",
+        """
+        select record_id, negative_id from filtered_dataset
+        where task = 'negative' and negative_id is null
+        union all select record_id, negative_id
+        from filtered_dataset join negatives using (negative_id)
+        where equal_pass or not usable or reason is null or negatives.equality <> 'rejected'
+        union all select record_id, negative_id from filtered_dataset
+        where (equality = 'rejected') <> (task = 'negative')
         """,
     ),
     "splits_disjoint": (

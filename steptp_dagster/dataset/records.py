@@ -1,44 +1,23 @@
-"""Records in chat form: the program and the contract, then reasoning and a machine-read answer."""
+"""Records in chat form: the program and the contract, then reasoning and a machine-read answer.
+
+Four tasks (``schemas.TASKS``): one step, several steps of one program, a chain of steps, and why
+a candidate was rejected. The texts around programs and reasoning are templates (``prompts``).
+"""
 
 import json
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
-from steptp_dagster.dataset.candidates import Candidate
+from steptp_dagster.dataset.candidates import Candidate, Chain, Wrong
+from steptp_dagster.dataset.config import RecordPlan
 from steptp_dagster.dataset.ids import record_id
+from steptp_dagster.dataset.prompts import prompts
 from steptp_dagster.dataset.tokens import count
+from steptp_dagster.verify import reasons
 
-#: Raised whenever the wording of prompts or answers changes; enters every record's id.
-PROMPT_VERSION = "1"
-TASK = "single"
 #: Loss weight of the system, user and assistant message: only the answer is learned.
-WEIGHTS = (0.0, 0.0, 1.0)
-
-SYSTEM = """\
-You optimize tensor programs written in LEIR, one verified step at a time.
-
-LEIR is a text of loop nests over equations. KIND^{extent}_{index=start} is a loop; kinds: L \
-serial, P parallel, V vectorised, U unrolled, B bound to the GPU axis that its index names (tx, \
-ty, tz threads; bx, by, bz blocks). NAME^{dtype,scope}_{subscripts} is a tensor element; scopes: g \
-global, s shared by a block, l local to a thread. Statements stand in [ ] and end with ; and an \
-equation may end with : and a guard. A sum, product, maximum or minimum that reads its own fresh \
-target starts from 0, 1, the lowest or the highest value. Top-level nests run in order, each as a \
-kernel. Lines that start with # declare the known variables.
-
-A step applies one strategy at one site. The new program must be valid LEIR with the same known \
-variables (names, dtypes, shapes; never renamed, reshaped or moved to another scope), must not \
-write inputs, parameters or constants, and must give the same outputs for every input: equal, or \
-equal up to the rounding of reordered floating-point operations, and no less stable.
-
-Reason between <think> and </think>. Then answer with one JSON object: "strategy", "site" (the \
-statement, counted from 1 at each level), "parameters", and "leir", the whole new program \
-without the declarations."""
-
-USER = """\
-Take one optimization step from this program.
-
-```
-{program}
-```"""
+WEIGHTS: Final = (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +30,33 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A candidate as training text, with token counts."""
+    """Training text with what it was made from and how many tokens it has.
+
+    ``steps`` are the steps it shows (of a negative record the right step). ``key`` is equal for
+    records that say the same up to renaming and the order of commutative operands.
+    """
 
     record_id: str
-    candidate: Candidate
+    task: str
+    steps: tuple[Candidate, ...]
+    equality: str
+    key: Hashable
     messages: tuple[Message, Message, Message]
     prompt_tokens: int
     reasoning_tokens: int
     answer_tokens: int
+    trajectory_id: str | None = None
+    negative_id: str | None = None
+
+    @property
+    def first(self) -> Candidate:
+        """The first step; all steps of a record have its source."""
+        return self.steps[0]
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Strategies of the steps, in order."""
+        return tuple(step.strategy for step in self.steps)
 
     @property
     def tokens(self) -> int:
@@ -66,51 +64,195 @@ class Record:
         return self.prompt_tokens + self.reasoning_tokens + self.answer_tokens
 
 
-def answer(candidate: Candidate) -> str:
-    """The answer after the reasoning: JSON of strategy, site, parameters and result, in order."""
-    data = {
-        "strategy": candidate.strategy,
-        "site": ".".join(str(i + 1) for i in candidate.site),
-        "parameters": json.loads(candidate.parameters),
-        "leir": candidate.result_text,
-    }
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+def single(step: Candidate, plan: RecordPlan) -> Record:
+    """The record of one step."""
+    thought = step.reasoning_text.strip()
+    request = prompts().tasks.single.request.format(
+        contract=prompts().contract(step.exact), program=_declared(step, step.text)
+    )
+    key = ("single", step.strategy, step.structural_hash, step.result_structural_hash)
+    return _record("single", (step,), step.equality, key, request, thought, _step(step, plan), plan)
 
 
-def make(candidate: Candidate) -> Record:
-    """The record of one candidate."""
-    program = f"{candidate.signature.rstrip()}\n{candidate.text}"
-    prompt = USER.format(program=program)
-    thought = f"<think>\n{candidate.reasoning_text.strip()}\n</think>"
-    reply = answer(candidate)
-    return Record(
-        record_id=record_id([candidate.step_id], TASK, PROMPT_VERSION),
-        candidate=candidate,
-        messages=(
-            Message("system", SYSTEM),
-            Message("user", prompt),
-            Message("assistant", f"{thought}\n{reply}"),
-        ),
-        prompt_tokens=count(SYSTEM) + count(prompt),
-        reasoning_tokens=count(thought),
-        answer_tokens=count(reply),
+def multi(steps: Sequence[Candidate], plan: RecordPlan) -> Record:
+    """The record of several steps of one program, each by another strategy."""
+    first = steps[0]
+    request = prompts().tasks.multi.request.format(
+        contract=prompts().contract(all(s.exact for s in steps)),
+        program=_declared(first, first.text),
+        count=len(steps),
+    )
+    pairs = sorted((s.strategy, s.result_structural_hash) for s in steps)
+    key = ("multi", first.structural_hash, *pairs)
+    weakest = max(s.equality for s in steps)
+    return _several("multi", steps, weakest, key, request, plan)
+
+
+def trajectory(chain: Chain, plan: RecordPlan) -> Record:
+    """The record of a chain of steps."""
+    first = chain.steps[0]
+    exact = chain.equality == "exact" and all(s.exact for s in chain.steps)
+    request = prompts().tasks.trajectory.request.format(
+        contract=prompts().contract(exact),
+        program=_declared(first, first.text),
+        count=len(chain.steps),
+    )
+    results = ((s.strategy, s.result_structural_hash) for s in chain.steps)
+    key = ("trajectory", first.structural_hash, *results)
+    weakest = max(chain.equality, *(s.equality for s in chain.steps))
+    return _several(
+        "trajectory", chain.steps, weakest, key, request, plan, trajectory_id=chain.trajectory_id
     )
 
 
-class BadAnswer(ValueError):
-    """An answer that is not reasoning followed by the JSON object asked for."""
+def negative(wrong: Wrong, plan: RecordPlan) -> Record:
+    """The record of a rejected candidate: why it was rejected."""
+    step = wrong.step
+    request = prompts().tasks.negative.request.format(
+        # What the verdict asks for of every candidate.
+        contract=prompts().contract(exact=False),
+        program=_declared(step, step.text),
+        strategy=step.strategy,
+        candidate=wrong.text,
+    )
+    thought = prompts().thoughts.negative.format(
+        strategy=step.strategy,
+        change=wrong.change,
+        evidence=evidence(wrong),
+        reason=wrong.reason,
+        meaning=reasons.REASONS[wrong.reason],
+    )
+    answer = {"accepted": False, "reason": wrong.reason}
+    key = ("negative", step.strategy, step.structural_hash, wrong.structural_hash)
+    return _record(
+        "negative",
+        (step,),
+        "rejected",
+        key,
+        request,
+        thought,
+        answer,
+        plan,
+        negative_id=wrong.negative_id,
+    )
 
 
-def read_answer(text: str) -> tuple[str, dict[str, object]]:
-    """Reasoning and JSON object of an assistant message. Raises BadAnswer."""
-    head, found, rest = text.partition("</think>")
-    if not found or not head.startswith("<think>"):
-        raise BadAnswer("expected <think> ... </think> before the answer")
-    try:
-        data = json.loads(rest)
-    except json.JSONDecodeError as error:
-        raise BadAnswer(f"expected one JSON object after </think>: {error}") from error
-    wanted = {"strategy", "site", "parameters", "leir"}
-    if not isinstance(data, dict) or data.keys() != wanted:
-        raise BadAnswer(f"expected an object with {', '.join(sorted(wanted))}")
-    return head.removeprefix("<think>").strip(), data
+def evidence(wrong: Wrong) -> str:
+    """What the verdict found, in words: the first violation, else a family of inputs, else itself.
+
+    Of the families that gave the reason, the first is told.
+    """
+    texts = prompts().thoughts
+    if violations := json.loads(wrong.static):
+        return texts.static.format(message=_sentence(violations[0]["message"]))
+    numeric = json.loads(wrong.numeric)
+    for family in numeric["families"]:
+        if family["failure"] == wrong.reason:
+            return texts.numeric.format(family=family["family"], finding=finding(family))
+    return texts.message.format(message=_sentence(numeric["message"]))
+
+
+def finding(family: Mapping[str, Any]) -> str:
+    """What is wrong on one family of inputs, in words, from its evidence in a verdict."""
+    match family["failure"]:
+        case reasons.MATHEMATICS:
+            return (
+                f"in binary64 the outputs differ by {_number(family['difference'])} of their size."
+            )
+        case reasons.UNSTABLE:
+            return (
+                f"the error is {_number(family['candidate_error'])} epsilons, that of the program "
+                f"{_number(family['original_error'])}."
+            )
+        case reasons.NEW_NON_FINITE:
+            return f"{family['new_non_finite']} elements overflow or become NaN."
+    return _sentence(reasons.REASONS[family["failure"]])
+
+
+def _number(value: float | str) -> str:
+    """Two significant digits; infinities are texts in a verdict's JSON."""
+    return value if isinstance(value, str) else f"{value:.2g}"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith(".") else f"{text}."
+
+
+def _declared(step: Candidate, text: str) -> str:
+    return f"{step.signature.rstrip()}\n{text}"
+
+
+def _step(step: Candidate, plan: RecordPlan) -> dict[str, Any]:
+    """A step as the answer has it: strategy, site, parameters and result, in order."""
+    return {
+        "strategy": step.strategy,
+        "site": ".".join(str(i + 1) for i in step.site),
+        "parameters": json.loads(step.parameters),
+        plan.program: step.result_text,
+    }
+
+
+def _several(
+    task: str,
+    steps: Sequence[Candidate],
+    equality: str,
+    key: Hashable,
+    request: str,
+    plan: RecordPlan,
+    trajectory_id: str | None = None,
+) -> Record:
+    """A record whose answer is a list of steps, each with its own reasoning."""
+    thoughts = [
+        prompts().thoughts.step.format(
+            number=n, count=len(steps), strategy=s.strategy, thought=s.reasoning_text.strip()
+        )
+        for n, s in enumerate(steps, 1)
+    ]
+    answer = {"steps": [_step(s, plan) for s in steps]}
+    return _record(
+        task,
+        tuple(steps),
+        equality,
+        key,
+        request,
+        "\n\n".join(thoughts),
+        answer,
+        plan,
+        trajectory_id=trajectory_id,
+    )
+
+
+def _record(
+    task: str,
+    steps: tuple[Candidate, ...],
+    equality: str,
+    key: Hashable,
+    request: str,
+    thought: str,
+    answer: dict[str, Any],
+    plan: RecordPlan,
+    trajectory_id: str | None = None,
+    negative_id: str | None = None,
+) -> Record:
+    system = prompts().system(task, plan.program, plan.reasoning)
+    before = f"<think>\n{thought}\n</think>\n" if plan.reasoning else ""
+    reply = json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
+    messages = (
+        Message("system", system),
+        Message("user", request),
+        Message("assistant", f"{before}{reply}"),
+    )
+    return Record(
+        record_id=record_id([s.step_id for s in steps], task, [m.content for m in messages]),
+        task=task,
+        steps=steps,
+        equality=equality,
+        key=key,
+        messages=messages,
+        prompt_tokens=count(system) + count(request),
+        reasoning_tokens=count(before.rstrip("\n")) if before else 0,
+        answer_tokens=count(reply),
+        trajectory_id=trajectory_id,
+        negative_id=negative_id,
+    )

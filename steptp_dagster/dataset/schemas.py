@@ -59,6 +59,11 @@ DTYPE_NAMES = ("f16", "bf16", "f32", "f64")
 FORMS = ("composed", "naive", "inlined", "dead-code", "repeated-code")
 EQUALITIES = ("exact", "reassociated", "rejected")
 SPLITS = ("train", "validation", "test")
+#: What a record asks: one step; several steps of one program; a chain of steps; why a candidate
+#: was rejected.
+TASKS = ("single", "multi", "trajectory", "negative")
+#: What the balance counts records by.
+DIMENSIONS = ("class", "strategy", "family", "program", "dtype", "equality")
 _UNIT = "key of the unit of work that made the row; joins lineage and timings"
 
 SOURCE_PROGRAMS = _table(
@@ -218,37 +223,115 @@ VERDICTS = _table(
     "One row per pair of programs and target: what ``gpu_verification`` says of each step.",
     {name: column for name, column in GPU_VERIFICATION.columns.items() if name != "step_id"},
 )
+_JUDGED = {
+    name: column
+    for name, column in VERDICTS.columns.items()
+    if name not in ("parent_leir_id", "result_leir_id", "unit")
+}
+TRAJECTORIES = _table(
+    "trajectories",
+    "One row per chain of accepted steps from a source: its first program and its last, judged as "
+    "one pair.",
+    {
+        "trajectory_id": _id("content id", unique=True),
+        "source_id": _id("-> source_programs"),
+        "step_ids": pa.Column(_STRINGS, description="-> transformed_steps, in order"),
+        "strategies": pa.Column(_STRINGS, description="their strategies"),
+        "length": _count("number of steps", low=2),
+        "first_leir_id": _id("-> leir_programs: where it starts"),
+        "last_leir_id": _id("-> leir_programs: where it ends"),
+        **_JUDGED,
+        "unit": _id(_UNIT),
+    },
+)
+NEGATIVES = _table(
+    "negatives",
+    "One row per candidate with a mistake put in, and what the verdict said; those that it "
+    "accepted, and those that it could not judge, are told apart by `equal_pass` and `usable`.",
+    {
+        "negative_id": _id("content id", unique=True),
+        "source_id": _id("-> source_programs"),
+        "step_id": _id("-> transformed_steps: the right step that the candidate was made from"),
+        "parent_leir_id": _id("-> leir_programs"),
+        "strategy": _text("name of the strategy that the candidate claims"),
+        "kind": _text("kind of mistake"),
+        "change": _text("the mistake in words: where, and what stands instead of what"),
+        "candidate": _text("LEIR text of the candidate; may be invalid"),
+        "candidate_hash": _id("structural hash of the candidate"),
+        "usable": _flag("rejected for what it is, not for want of time, memory or evidence"),
+        **_JUDGED,
+        "unit": _id(_UNIT),
+    },
+)
 FILTERED_DATASET = _table(
     "filtered_dataset",
     "One row per record kept for training or evaluation.",
     {
         "record_id": _id("content id", unique=True),
-        "step_ids": pa.Column(_STRINGS, description="-> transformed_steps, in order"),
+        "task": _text("what is asked", values=TASKS),
+        "step_ids": pa.Column(
+            _STRINGS,
+            description="-> transformed_steps: the steps shown, in order; of a negative record the "
+            "right step that its candidate was made from",
+        ),
+        "trajectory_id": _id("-> trajectories; null: another task", nullable=True),
+        "negative_id": _id("-> negatives; null: another task", nullable=True),
         "source_id": _id("-> source_programs"),
         "program": _text("name of the workload"),
         "family": _text("family of the workload"),
         "dtype": _text("working precision", values=DTYPE_NAMES),
-        "strategy": _text("strategy of the (last) step"),
+        "strategies": pa.Column(_STRINGS, description="strategies of the steps, in order"),
+        "strategy": _text("strategy that the record counts for: the hardest, of equals the last"),
         "strategy_level": _text("its level", values=LEVELS),
-        "equality": _text("label of the verdict", values=EQUALITIES[:2]),
-        "task": _text("what is asked", values=("single", "multi")),
+        "equality": _text(
+            "weakest label of the verdicts; of a negative record `rejected`", values=EQUALITIES
+        ),
         "split": _text("part of the data set", values=SPLITS),
-        "difficulty": _text("class by size, as the profile defines it"),
+        "difficulty": _text("class of the strategy, as the profile's balance defines it"),
+        "size": _text("class by tokens, as the profile's balance defines it"),
         "structural_hash": _text("of the program that the prompt shows"),
         "messages": pa.Column(pl.List(_MESSAGE), description="chat messages"),
         "weights": pa.Column(pl.List(pl.Float64), description="loss weight of each message"),
         "prompt_tokens": _count("tokens of the messages before the answer", low=1),
-        "reasoning_tokens": _count("tokens of the reasoning", low=1),
+        "reasoning_tokens": _count("tokens of the reasoning; 0: a data set without"),
         "answer_tokens": _count("tokens of the answer after the reasoning", low=1),
         "unit": _id(_UNIT),
     },
 )
 EXCLUSIONS = _table(
     "exclusions",
-    "One row per step that no record shows, with the reason.",
+    "One row per step that is no single-answer record, with the reason.",
     {
         "step_id": _id("-> transformed_steps", unique=True),
         "reason": _text("named reason"),
+    },
+)
+BALANCE = _table(
+    "balance",
+    "One row per task and value of what records are counted by: how many before and after the "
+    "balance, and why the others went.",
+    {
+        "task": _text("what is asked", values=TASKS),
+        "dimension": _text("what is counted by", values=DIMENSIONS),
+        "name": _text("class, strategy, family ...; null: the dimension as a whole", nullable=True),
+        "before": _count("records that could be made"),
+        "after": _count("records kept"),
+        "dropped": _text("JSON: reason -> how many"),
+        "entropy_before": _real("bits, of the dimension as a whole", nullable=True),
+        "entropy_after": _real("bits, of the dimension as a whole", nullable=True),
+    },
+)
+LEAKAGE = _table(
+    "leakage",
+    "One row per workload outside the training split: what of the training split is most like it.",
+    {
+        "program": _text("name of the workload"),
+        "split": _text("its split", values=SPLITS),
+        "structures": _count("distinct structures of its LEIR programs"),
+        "shared": _count("of these, how many are in the training split too; must be 0"),
+        "nearest": _text("workload of the training split most like it; null: none", nullable=True),
+        "likeness": _real("share of nests that the two have in common, extents and dtypes aside"),
+        "near": _flag("whether that is a near copy; must be false"),
     },
 )
 STATISTICS = _table(
@@ -316,8 +399,12 @@ STABLE: dict[str, pa.DataFrameSchema] = {
         SURVEYS,
         TRANSFORMED_STEPS,
         GPU_VERIFICATION,
+        TRAJECTORIES,
+        NEGATIVES,
         FILTERED_DATASET,
         EXCLUSIONS,
+        BALANCE,
+        LEAKAGE,
         STATISTICS,
         ZOO,
     )

@@ -1,66 +1,80 @@
-"""From candidates to the rows of ``filtered_dataset``: records, balance, splits."""
+"""From candidates to the rows of ``filtered_dataset``: records, balance, splits, reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steptp_dagster.dataset.balance import Balanced, balance, difficulty
-from steptp_dagster.dataset.candidates import Selection, Tables, select
+from steptp_dagster.dataset.balance import Balanced, balance, counted_strategy
+from steptp_dagster.dataset.candidates import Selection, Show, Tables, as_leir, select
 from steptp_dagster.dataset.config import Profile
-from steptp_dagster.dataset.ids import record_id
-from steptp_dagster.dataset.records import PROMPT_VERSION, TASK, WEIGHTS, Record, make
+from steptp_dagster.dataset.distribution import distribution
+from steptp_dagster.dataset.making import make_all
+from steptp_dagster.dataset.records import WEIGHTS, Record
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.splits import Member, assign
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Rows of ``filtered_dataset`` (without ``unit``) and of ``exclusions``."""
+    """Rows of ``filtered_dataset`` (without ``unit``), of ``exclusions`` and of ``balance``."""
 
     rows: tuple[Row, ...]
     exclusions: tuple[Row, ...]
+    balance: tuple[Row, ...]
 
 
-def filtered(tables: Tables, profile: Profile) -> Filtered:
+def filtered(tables: Tables, profile: Profile, show: Show = as_leir) -> Filtered:
     """The records that the profile keeps, by record id."""
-    selection = select(tables)
-    balanced = balance(map(make, selection.candidates), profile.balance, profile.seed)
+    selection = select(tables, show)
+    made = make_all(selection, profile.records, profile.seed)
+    balanced = balance(made, profile.balance, profile.seed)
     split_of = assign(members(selection), profile.splits, profile.seed)
-    rows = tuple(_row(r, split_of[r.candidate.program], profile) for r in balanced.kept)
-    gone = _excluded(selection, balanced)
-    return Filtered(rows, tuple({"step_id": s, "reason": gone[s]} for s in sorted(gone)))
+    rows = tuple(_row(r, split_of[r.first.origin.program], profile) for r in balanced.kept)
+    gone = _excluded(selection, made, balanced)
+    return Filtered(
+        rows,
+        tuple({"step_id": s, "reason": gone[s]} for s in sorted(gone)),
+        distribution(made, balanced, profile.balance),
+    )
 
 
 def members(selection: Selection) -> Sequence[Member]:
     """The workloads with all structures that their candidates show, before or after."""
     structures: dict[tuple[str, str], set[str]] = {}
     for c in selection.candidates:
-        found = structures.setdefault((c.program, c.family), set())
+        found = structures.setdefault((c.origin.program, c.origin.family), set())
         found.update((c.structural_hash, c.result_structural_hash))
     return [Member(p, f, frozenset(s)) for (p, f), s in sorted(structures.items())]
 
 
-def _excluded(selection: Selection, balanced: Balanced) -> dict[str, str]:
-    steps = {record_id([c.step_id], TASK, PROMPT_VERSION): c.step_id for c in selection.candidates}
-    left = {steps[record]: reason for record, reason in balanced.dropped.items()}
-    return {**selection.excluded, **left}
+def _excluded(selection: Selection, made: Sequence[Record], balanced: Balanced) -> dict[str, str]:
+    """Why steps are no single-answer record; ``not-asked`` where the profile wants none."""
+    shown = {r.first.step_id: balanced.dropped.get(r.record_id) for r in made if r.task == "single"}
+    gone = {c.step_id: shown.get(c.step_id, "not-asked") for c in selection.candidates}
+    return {**selection.excluded, **{step: why for step, why in gone.items() if why is not None}}
 
 
 def _row(record: Record, split: str, profile: Profile) -> Row:
-    c = record.candidate
+    plan = profile.balance
+    strategy = counted_strategy(record, plan)
+    counted = next(s for s in reversed(record.steps) if s.strategy == strategy)
     return {
         "record_id": record.record_id,
-        "step_ids": [c.step_id],
-        "source_id": c.source_id,
-        "program": c.program,
-        "family": c.family,
-        "dtype": c.dtype,
-        "strategy": c.strategy,
-        "strategy_level": c.strategy_level,
-        "equality": c.equality,
-        "task": TASK,
+        "task": record.task,
+        "step_ids": [step.step_id for step in record.steps],
+        "trajectory_id": record.trajectory_id,
+        "negative_id": record.negative_id,
+        "source_id": record.first.origin.source_id,
+        "program": record.first.origin.program,
+        "family": record.first.origin.family,
+        "dtype": record.first.origin.dtype,
+        "strategies": list(record.strategies),
+        "strategy": strategy,
+        "strategy_level": counted.strategy_level,
+        "equality": record.equality,
         "split": split,
-        "difficulty": difficulty(record.tokens, profile.balance.difficulties),
-        "structural_hash": c.structural_hash,
+        "difficulty": plan.class_of(strategy).name,
+        "size": plan.size_of(record.tokens),
+        "structural_hash": record.first.structural_hash,
         "messages": [{"role": m.role, "content": m.content} for m in record.messages],
         "weights": list(WEIGHTS),
         "prompt_tokens": record.prompt_tokens,

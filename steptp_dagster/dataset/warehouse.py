@@ -26,7 +26,16 @@ from steptp_dagster.dataset.store import WHOLE, Store
 
 VIEWS = Path(__file__).with_name("views.sql")
 #: Stages that keep lineage and timings.
-STAGES = ("sources", "leir", "steps", "verdicts", "records", "zoo")
+STAGES = (
+    "sources",
+    "leir",
+    "steps",
+    "verdicts",
+    "trajectories",
+    "negatives",
+    "records",
+    "zoo",
+)
 #: Table -> folders of stage files that hold its rows, where they are not one of the same name.
 FOLDERS: dict[str, tuple[str, ...]] = {
     "leir_programs": ("leir_programs", "step_programs"),

@@ -53,7 +53,7 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
         (GOOD.replace("[f32]", "[]"), "dtypes must not be empty"),
         (GOOD.replace("[f32]", "[f32, f32]"), "dtypes named twice: f32"),
         (GOOD + "steps: {sites: 0}", "steps: sites must be positive and below 2147483648, not 0"),
-        (GOOD + f"steps: {{depth: {10**30}}}", "steps: depth, chains and chain_sites must be"),
+        (GOOD + f"steps: {{depth: {10**30}}}", "steps: depth, chains, chain_sites, traj"),
         (GOOD + "verification: {timeout_s: .nan}", "timeout_s must be positive and below"),
         (GOOD + f"verification: {{memory_mb: {10**30}}}", "memory_mb must be positive and below"),
         (GOOD + "verification: {seed: -1}", "verification: seed must be at least 0 and below"),
@@ -77,13 +77,50 @@ def test_what_is_not_said_has_defaults(tmp_path: Path) -> None:
         (GOOD + "splits: {train: 0.5}", "splits: the shares of the splits must sum to 1"),
         (GOOD.replace("softmax", "softmax, samples: x"), "programs[0].samples: expected a whole"),
         (
-            GOOD + "balance: {difficulties: [{name: a}, {name: b, tokens: 3}]}",
-            "balance: difficulties must rise in tokens",
+            GOOD + "balance: {sizes: [{name: a}, {name: b, tokens: 3}]}",
+            "balance: sizes must rise in tokens",
         ),
         (
-            GOOD + "balance: {difficulties: [{name: a, tokens: 0}, {name: b}]}",
+            GOOD + "balance: {sizes: [{name: a, tokens: 0}, {name: b}]}",
             "balance: tokens must be positive",
         ),
+        (
+            GOOD + "balance: {classes: [{name: a, cap: 0}]}",
+            "balance.classes[0]: cap must be positive and below 2147483648, not 0",
+        ),
+        (
+            GOOD + "balance: {classes: [{name: a, strategies: [loop_split]}]}",
+            "balance: classes must have exactly one without strategies",
+        ),
+        (
+            GOOD + "balance: {classes: [{name: a, strategies: [apart]}, {name: a}]}",
+            "balance: classes must have different names, not a, a",
+        ),
+        (
+            GOOD
+            + "balance: {classes: [{name: a, strategies: [apart]}, {name: b, strategies: [apart]}, "
+            "{name: c}]}",
+            "balance: classes name a strategy twice: apart",
+        ),
+        (
+            GOOD + "balance: {classes: [{name: a, keep_all: true, cap: 5}]}",
+            "balance.classes[0]: the class a has keep_all and a cap",
+        ),
+        (
+            GOOD + "balance: {families: {norm: {weight: -1}}}",
+            "balance.families.norm: weight must be above 0 and at most 1000, not -1.0",
+        ),
+        (GOOD + "balance: {minimum: -1}", "balance: minimum must be at least 0 and below"),
+        (GOOD + "balance: {enabled: 1}", "balance.enabled: expected true or false, found 1"),
+        (
+            GOOD + "records: {program: ptx}",
+            "records.program: expected one of 'leir', 'tir', 'cuda', found 'ptx'",
+        ),
+        (
+            GOOD + "records: {tasks: [single, double]}",
+            "records.tasks[1]: expected one of 'single', 'multi', 'trajectory', 'negative'",
+        ),
+        (GOOD + "records: {answers: 1}", "records: answers must be at least 2"),
     ],
 )
 def test_a_bad_profile_is_refused_in_words(tmp_path: Path, text: str, message: str) -> None:

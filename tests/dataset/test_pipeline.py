@@ -20,7 +20,6 @@ seed: 3
 dtypes: [f32]
 programs: [{name: softmax}, {name: GELU}]
 steps: {sites: 1, depth: 1, chains: 1, chain_sites: 1}
-balance: {per_strategy_share: 0.9}
 splits: {train: 0.5, validation: 0.5, test: 0.0}
 """
 LIMIT = 400

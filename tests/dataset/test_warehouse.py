@@ -38,7 +38,7 @@ def test_a_sound_data_set_is_loaded_once(tmp_path: Path) -> None:
     assert broken(first.findings) == set()
     assert first.built
     assert first.rows["transformed_steps"] == 18
-    assert first.rows["filtered_dataset"] == 18
+    assert first.rows["filtered_dataset"] == 18 + 3 + 3 + 3
     os.utime(path, (1, 1))
     again = load(store, TINY, path)
     assert not again.built
@@ -90,6 +90,10 @@ def defect(name: str) -> tuple[dict[str, list[Row]], Filtered | None]:
             rows["source_programs"][0]["source_id"] = key("lost")
         case "grounding":
             rows["transformed_steps"][4]["mismatches"] = ["a claim"]
+        case "trajectories":
+            rows["trajectories"][0]["step_ids"].reverse()
+        case "negatives_rejected":
+            rows["negatives"][0].update(equal_pass=True, equality="exact", reason=None)
         case "zoo":
             rows["zoo"][0]["accepted"] = True
         case "ids_unique":
@@ -159,7 +163,7 @@ def test_statistics_count_what_is_there() -> None:
     assert total(counted, "accepted") + total(counted, "rejected") == total(counted, "verified")
     assert by(counted, "rejected", "reason") == {"values-differ": 2}
     assert by(counted, "excluded", "reason") == {"earlier-step-excluded": 1, "rejected": 2}
-    assert total(counted, "records") == 15
+    assert total(counted, "records") == 15 + 2 + 2 + 2
 
 
 def test_exports_are_complete_and_equal_for_equal_tables(tmp_path: Path) -> None:
@@ -175,7 +179,7 @@ def test_exports_are_complete_and_equal_for_equal_tables(tmp_path: Path) -> None
     assert made[0] == made[1]
     assert {"README.md", "train.jsonl", "validation.jsonl", "test.jsonl"} < made[0].keys()
     lines = [pl.read_ndjson(folder / f"{s}.jsonl").height for s in ("train", "validation", "test")]
-    assert sum(lines) == 18
+    assert sum(lines) == 18 + 3 + 3 + 3
     assert exports.damaged(folder) == []
     (folder / "train.jsonl").write_text("")
     assert exports.damaged(folder) == ["train.jsonl"]

@@ -5,7 +5,14 @@ from pathlib import Path
 
 from steptp_dagster.dataset.config import load as load_profile
 from steptp_dagster.dataset.incremental import Made, Origin, Unit, update, write_changed
-from steptp_dagster.dataset.schemas import EXCLUSIONS, FILTERED_DATASET, STATISTICS, Row, frame
+from steptp_dagster.dataset.schemas import (
+    BALANCE,
+    EXCLUSIONS,
+    FILTERED_DATASET,
+    STATISTICS,
+    Row,
+    frame,
+)
 from steptp_dagster.dataset.selection import Filtered, filtered
 from steptp_dagster.dataset.stages.records import STAGE
 from steptp_dagster.dataset.statistics import statistics
@@ -24,6 +31,7 @@ def prepare(root: Path, rows: dict[str, list[Row]], made: Filtered | None = None
         return (Made(u, {"filtered_dataset": [u.payload]}, 0.0) for u in missing)
 
     update(store, STAGE, "all", units, compute, origin=Origin("run-1", "v1"), batch=100)
+    write_changed(store, BALANCE, "all", frame(BALANCE, made.balance))
     gone = frame(EXCLUSIONS, made.exclusions)
     write_changed(store, EXCLUSIONS, "all", gone)
     records = store.read(FILTERED_DATASET, "all")

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from steptp_dagster.dataset.candidates import Tables
-from steptp_dagster.dataset.ids import digest
+from steptp_dagster.dataset.ids import canonical_json, digest
 from steptp_dagster.dataset.incremental import Made, Origin, Stage, Unit, update
 from steptp_dagster.dataset.schemas import (
     GPU_VERIFICATION,
     LEIR_PROGRAMS,
+    NEGATIVES,
     SOURCE_PROGRAMS,
     SURVEYS,
+    TRAJECTORIES,
     TRANSFORMED_STEPS,
     TRANSLATIONS,
     ZOO,
@@ -112,6 +114,49 @@ def verdict_row(step: Row, accepted: bool = True) -> Row:
     }
 
 
+def trajectory_row(*steps: Row) -> Row:
+    """A row of ``trajectories``: the steps one after the other, accepted as a whole."""
+    name = steps[-1]["step_id"]
+    return {
+        "trajectory_id": key("trajectory", name),
+        "source_id": steps[0]["source_id"],
+        "step_ids": [step["step_id"] for step in steps],
+        "strategies": [step["strategy"] for step in steps],
+        "length": len(steps),
+        "first_leir_id": steps[0]["parent_leir_id"],
+        "last_leir_id": steps[-1]["result_leir_id"],
+        **_judged(steps[-1], accepted=True),
+        "unit": key("unit trajectory", name),
+    }
+
+
+def negative_row(step: Row) -> Row:
+    """A row of ``negatives``: the result of a step with a mistake put in, rejected."""
+    name = step["step_id"]
+    family = {"family": "normal", "failure": "different-mathematics", "difference": 0.25}
+    return {
+        "negative_id": key("negative", name),
+        "source_id": step["source_id"],
+        "step_id": name,
+        "parent_leir_id": step["parent_leir_id"],
+        "strategy": step["strategy"],
+        "kind": "operator-changed",
+        "change": "statement 1.1 has `-` in place of `+`",
+        "candidate": SOURCE_TEXT.replace("+", "-"),
+        "candidate_hash": key("structure", "negative", name),
+        "usable": True,
+        **_judged(step, accepted=False),
+        "reason": "different-mathematics",
+        "numeric": canonical_json({"families": [family], "message": ""}),
+        "unit": key("unit negative", name),
+    }
+
+
+def _judged(step: Row, accepted: bool) -> Row:
+    apart = ("step_id", "parent_leir_id", "result_leir_id", "unit")
+    return {k: v for k, v in verdict_row(step, accepted).items() if k not in apart}
+
+
 def survey_row(program: str, strategy: str, sites: int, taken: int) -> Row:
     """A row of ``surveys`` with one refusal."""
     return {
@@ -156,6 +201,11 @@ def all_rows(wrong: int = 0) -> dict[str, list[Row]]:
             rows["transformed_steps"] += steps
             rows["surveys"].append(survey_row(program, strategy, 5, 2))
             rows["leir_programs"] += [leir_row(f"{program}/{strategy}/{n}") for n in range(3)]
+        firsts = [
+            s for s in rows["transformed_steps"] if s["source_id"] == key("source", program, "f32")
+        ]
+        rows["trajectories"].append(trajectory_row(firsts[0], firsts[2]))
+        rows["negatives"].append(negative_row(firsts[1]))
     for number, step in enumerate(rows["transformed_steps"]):
         rows["gpu_verification"].append(verdict_row(step, accepted=number >= wrong))
     for name, is_wrong in (("dropped-tail", True), ("tiled", False)):
@@ -182,6 +232,8 @@ _TABLES = {
         SURVEYS,
         TRANSFORMED_STEPS,
         GPU_VERIFICATION,
+        TRAJECTORIES,
+        NEGATIVES,
         ZOO,
     )
 }
@@ -204,6 +256,8 @@ def tables(rows: Mapping[str, list[Row]]) -> Tables:
                 "leir_programs",
                 "transformed_steps",
                 "gpu_verification",
+                "trajectories",
+                "negatives",
             )
         }
     )
@@ -218,11 +272,13 @@ def fill(store: Store, rows: Mapping[str, list[Row]], program: str = "all") -> N
         "surveys": "steps-extra",
         "transformed_steps": "steps",
         "gpu_verification": "verdicts",
+        "trajectories": "trajectories",
+        "negatives": "negatives",
         "zoo": "zoo",
     }
     for name, stage_name in stages.items():
         stage = Stage(stage_name, {name: _TABLES[name]}, {})
-        units = [Unit(row["unit"], row) for row in rows[name]]
+        units = [Unit(row["unit"], row) for row in rows.get(name, ())]
 
         def compute(missing: Sequence[Unit], folder: str = name) -> Iterator[Made]:
             for unit in missing:

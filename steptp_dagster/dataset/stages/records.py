@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
 
+from steptp_dagster.dataset import prompts
 from steptp_dagster.dataset.candidates import Tables
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import canonical_json, digest
@@ -17,13 +18,16 @@ from steptp_dagster.dataset.incremental import (
     write_changed,
 )
 from steptp_dagster.dataset.schemas import (
+    BALANCE,
     EXCLUSIONS,
     FILTERED_DATASET,
     GPU_VERIFICATION,
     LEIR_PROGRAMS,
+    NEGATIVES,
     SOURCE_PROGRAMS,
     STATISTICS,
     SURVEYS,
+    TRAJECTORIES,
     TRANSFORMED_STEPS,
     TRANSLATIONS,
     frame,
@@ -45,6 +49,8 @@ INPUTS = (
     "surveys",
     "transformed_steps",
     "gpu_verification",
+    "trajectories",
+    "negatives",
 )
 
 
@@ -57,8 +63,14 @@ def inputs_digest(store: Store, profile: Profile) -> str:
         if (path := store.part(name, program)).exists()
     ]
     # Through JSON text: settings are nested tuples of plain values.
-    settings = canonical_json([asdict(profile.balance), asdict(profile.splits), profile.seed])
-    return digest("records", code_version("records"), settings, files)
+    plans = [asdict(plan) for plan in (profile.records, profile.balance, profile.splits)]
+    settings = canonical_json([*plans, profile.seed])
+    return digest("records", code_version("records"), settings, files, *texts())
+
+
+def texts() -> list[str]:
+    """Prompt texts, which are data of the library but no code."""
+    return [prompts.FILE.read_text(encoding="utf-8")]
 
 
 def tables(store: Store, profile: Profile) -> Tables:
@@ -75,6 +87,8 @@ def tables(store: Store, profile: Profile) -> Tables:
         leir_programs=merged,
         transformed_steps=store.read_all(TRANSFORMED_STEPS, names),
         gpu_verification=store.read_all(GPU_VERIFICATION, names),
+        trajectories=store.read_all(TRAJECTORIES, names),
+        negatives=store.read_all(NEGATIVES, names),
     )
 
 
@@ -92,6 +106,8 @@ def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
     # The key is the content: a record whose split or wording changed is another unit.
     wanted = [Unit(digest("unit", "records", canonical_json(row)), row) for row in result.rows]
     report = update(store, STAGE, WHOLE, wanted, compute, origin=origin, batch=1000)
+    write_changed(store, BALANCE, WHOLE, frame(BALANCE, result.balance))
+    # Last: it says what all of them were made from.
     gone = frame(EXCLUSIONS, result.exclusions)
     write_changed(store, EXCLUSIONS, WHOLE, gone, made_from=made_from)
     return report
