@@ -15,7 +15,8 @@ from steptp_dagster.leir.conversion import Converter
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.typing import expr_dtype
 from steptp_dagster.leir.updates import Update
-from steptp_dagster.leir.walk import Path, accesses_in, indices_in, iter_expr, substitute
+from steptp_dagster.leir.walk import Path, accesses_in, indices_in, substitute
+from steptp_dagster.strategies.dataflow import flows, writes_of
 from steptp_dagster.strategies.matching import distinguishes, instantiate
 from steptp_dagster.strategies.streaming import exp_of_difference, is_minus_inf
 
@@ -44,18 +45,26 @@ class RowMaxima:
     """Answers for one program."""
 
     def __init__(self, accesses: Accesses, updates: Mapping[Path, Update]) -> None:
-        """Find the equations that take maxima."""
+        """Nothing is worked out before it is asked for."""
         self._accesses = accesses
         self._updates = updates
-        self._makers: dict[str, list[Maker]] = {}
-        for statement in accesses.statements:
-            target = statement.equation.target
-            if DTYPES[target.dtype].is_float and statement.equation.guard is None:
-                operands = tuple(self._operands(statement))
-                if operands:
-                    step = _step(statement)
-                    made = Maker(statement, operands, step)
-                    self._makers.setdefault(target.name, []).append(made)
+        self._makers: dict[str, tuple[Maker, ...]] = {}
+
+    def _makers_of(self, name: str) -> tuple[Maker, ...]:
+        """The equations that take maxima into a tensor, in text order."""
+        found = self._makers.get(name)
+        if found is None:
+            made = map(self._maker, writes_of(self._accesses, name))
+            found = self._makers[name] = tuple([one for one in made if one is not None])
+        return found
+
+    def _maker(self, write: Use) -> Maker | None:
+        statement = write.statement
+        equation = statement.equation
+        if equation.guard is not None or not DTYPES[equation.target.dtype].is_float:
+            return None
+        operands = tuple(self._operands(statement))
+        return Maker(statement, operands, _step(statement)) if operands else None
 
     def below(self, lower: Expr, upper: Expr, reader: Statement, links: int = _LINKS) -> bool:
         """Whether ``lower`` is at most ``upper`` where ``reader`` computes them.
@@ -64,7 +73,7 @@ class RowMaxima:
         """
         if not isinstance(upper, Access):
             return False
-        for made in self._makers.get(upper.name, ()):
+        for made in self._makers_of(upper.name):
             if self._runs_up(made, lower, upper, reader):
                 return True
             if any(self._taken(made, o, lower, upper, reader, links) for o in made.operands):
@@ -78,7 +87,7 @@ class RowMaxima:
         """What an element is a copy of, where that has not changed; else None."""
         if not isinstance(expr, Access):
             return None
-        for made in self._makers.get(expr.name, ()):
+        for made in self._makers_of(expr.name):
             value = made.statement.equation.value
             if isinstance(value, Access) and value.dtype == expr.dtype:
                 known = instantiate(made.target, expr, _shared(made.statement, reader))
@@ -97,15 +106,15 @@ class RowMaxima:
         Then it has to stay the maximum of those very scores, to the last digit.
         """
         name = made.equation.target.name
-        return name in self._makers and any(
-            isinstance(node, Binary)
-            and node.op == "-"
-            and isinstance(node.right, Access)
-            and node.right.name == name
-            and self.below(node.left, node.right, reader)
-            for reader in self._accesses.statements
-            for node in iter_expr(reader.equation.value)
-        )
+        if not self._makers_of(name):
+            return False
+        for i, nest in enumerate(self._accesses.signed.program.nests):
+            for flow in flows(nest):
+                for node in flow.subtracted.get(name, ()):
+                    reader = self._accesses.statement_at[i, *flow.path]
+                    if self.below(node.left, node.right, reader):
+                        return True
+        return False
 
     def sums_to_one(self, statement: Statement) -> bool:
         """Whether an update adds ``exp(S-M)`` over a whole row of which M is the maximum.
@@ -117,7 +126,7 @@ class RowMaxima:
         if pair is None or update.op != "+" or update.subtract or statement.equation.guard:
             return False
         score, maximum = pair
-        for made in self._makers.get(maximum.name, ()):
+        for made in self._makers_of(maximum.name):
             first = self._updates[made.statement.path]
             if first.kind != "update" or first.operand is None:
                 continue
@@ -133,7 +142,7 @@ class RowMaxima:
 
     def _starts_below_all(self, made: Maker) -> bool:
         """Whether every other equation sets the maximum to ``-inf``."""
-        writes = self._accesses.writes[made.target.name]
+        writes = writes_of(self._accesses, made.target.name)
         others = [w.statement for w in writes if w.statement is not made.statement]
         return all(is_minus_inf(other.equation.value) for other in others)
 
@@ -217,19 +226,22 @@ class RowMaxima:
         inside = {ref.name for ref in maker.chain[:shared]}
         if inside & set(self._updates[maker.path].repeating_loops):
             return False
-        if not self._once(self._accesses.by_statement[maker.path][0], shared):
+        if not self._once(self._target_of(maker), shared):
             return False
-        for use in self._accesses.writes.get(made.target.name, ()):
+        for use in writes_of(self._accesses, made.target.name):
             other = use.statement
             if other is not maker and (
                 other.order > maker.order or not self._apart(use, maker, shared)
             ):
                 return False
         for name in dict.fromkeys(access.name for access in read):
-            for use in self._accesses.writes.get(name, ()):
+            for use in writes_of(self._accesses, name):
                 if use.statement.order > maker.order or not self._apart(use, maker, shared):
                     return False
         return True
+
+    def _target_of(self, made: Statement) -> Use:
+        return self._accesses.part(made.path[0]).by_statement[made.path][0]
 
     def _apart(self, write: Use, made: Statement, shared: int) -> bool:
         """Whether a write before ``made`` is over when that runs, or never overwrites itself."""

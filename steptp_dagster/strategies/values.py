@@ -17,25 +17,14 @@ a score minus the maximum of its row is at most 0 (``value_rows``), so its expon
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 from typing import Final, Literal
 
 from steptp_dagster.leir.accesses import Statement, Use, common_loops
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import (
-    Access,
-    Binary,
-    Call,
-    Compare,
-    Expr,
-    Index,
-    Inf,
-    Int,
-    Real,
-    Unary,
-)
+from steptp_dagster.leir.ast import Access, Binary, Expr, Inf, Int
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.regions import Region, covers, region
 from steptp_dagster.leir.signature import SignedProgram, Variable
@@ -43,9 +32,9 @@ from steptp_dagster.leir.typing import Typed, typed_expr
 from steptp_dagster.leir.updates import Update
 from steptp_dagster.leir.walk import Path, accesses_in, children
 from steptp_dagster.strategies import value_operations as operations
-from steptp_dagster.strategies.intervals import (
-    INF,
-)
+from steptp_dagster.strategies.dataflow import Group, Groups, writes_of
+from steptp_dagster.strategies.intervals import INF
+from steptp_dagster.strategies.value_expressions import ExpressionFacts
 from steptp_dagster.strategies.value_facts import ValueFact
 from steptp_dagster.strategies.value_operations import UNKNOWN, joined, stated, stored
 from steptp_dagster.strategies.value_rows import RowMaxima
@@ -57,13 +46,6 @@ _KEPT: Final = 32
 _PATIENCE: Final = 3
 #: Bounds at which a growing bound may come to rest.
 _RESTS: Final = (0.0, 1.0)
-_ARITHMETIC: Final = {
-    "+": operations.added,
-    "-": operations.subtracted,
-    "//": operations.floor_divided,
-    "%": operations.remainder,
-    "**": operations.raised,
-}
 _kept: OrderedDict[tuple[int, Inputs], "ValueFacts"] = OrderedDict()
 
 
@@ -78,13 +60,18 @@ def facts_of(signed: SignedProgram, *, inputs: Inputs = "masked") -> "ValueFacts
     return found
 
 
-class ValueFacts:
+class ValueFacts(ExpressionFacts):
     """What is known about the values of one program."""
 
-    def __init__(self, signed: SignedProgram, inputs: Inputs) -> None:
-        """Work out the facts of all tensors."""
+    def __init__(
+        self, signed: SignedProgram, inputs: Inputs, sources: Iterable[Variable] | None = None
+    ) -> None:
+        """Nothing is worked out before it is asked for.
+
+        ``sources`` take the place of the variables that the program reads but does not write.
+        """
         self.signed = signed
-        self._masked = inputs == "masked"
+        masked = inputs == "masked"
         analysis = Analysis.of(signed)
         self._accesses, self._updates = analysis.accesses, analysis.updates
         self._rows = RowMaxima(self._accesses, self._updates)
@@ -93,12 +80,13 @@ class ValueFacts:
         #: What holds once all iterations of a pure update are over, by the update's path.
         self._complete: dict[Path, ValueFact] = {}
         self._tensors: dict[str, ValueFact] = {
-            v.name: _source(v, masked=self._masked) for v in signed.signature.sources
+            v.name: _source(v, masked=masked)
+            for v in (signed.signature.sources if sources is None else sources)
         }
         self._answers: dict[tuple[Path, Expr], ValueFact] = {}
         self._touched: dict[tuple[Path, frozenset[str]], Region | None] = {}
-        self._generic = self._accumulators_of_several_kinds()
-        self._solve()
+        self._generic: dict[str, bool] = {}
+        self._groups = Groups(self._accesses)
 
     # -- questions ---------------------------------------------------------------------------
 
@@ -111,6 +99,7 @@ class ValueFacts:
         if known is not None:
             return known
         statement = self._accesses.statement_at[at]
+        self._settle(expr)
         found: ValueFact | None = None
         for context in self._contexts(expr, statement):
             fact = self._fact(typed_expr(expr, context), statement, {}) or UNKNOWN
@@ -151,26 +140,42 @@ class ValueFacts:
 
     def tensor(self, name: str) -> ValueFact:
         """What holds for every element of a tensor that a program may read, at any time."""
+        self._solve((name,))
         return self._tensors.get(name, UNKNOWN)
 
     # -- tensors -----------------------------------------------------------------------------
 
-    def _accumulators_of_several_kinds(self) -> frozenset[str]:
-        """Tensors with several equations that read what they write; those are joined plainly."""
-        counts: dict[str, int] = {}
-        for statement in self._accesses.statements:
-            update = self._updates[statement.path]
-            if update.kind != "assignment":
-                weight = 1 if update.kind == "update" else 2
-                name = statement.equation.target.name
-                counts[name] = counts.get(name, 0) + weight
-        return frozenset(name for name, count in counts.items() if count > 1)
+    def _settle(self, expr: Expr) -> None:
+        """Work out the facts of all tensors that an expression reads."""
+        self._solve([access.name for access in accesses_in(expr)])
 
-    def _solve(self) -> None:
+    def _solve(self, names: Iterable[str]) -> None:
+        """Work out the facts of tensors, after those of all that they depend on.
+
+        What is known of a tensor does not depend on what was asked before.
+        """
+        for group in self._groups.leading_to(names):
+            self._solve_group(group)
+
+    def _is_generic(self, name: str) -> bool:
+        """Whether several equations read the tensor that they write; those are joined plainly."""
+        found = self._generic.get(name)
+        if found is None:
+            weight = {"assignment": 0, "update": 1}
+            kinds = [
+                self._updates[use.statement.path].kind for use in writes_of(self._accesses, name)
+            ]
+            found = self._generic[name] = sum(weight.get(kind, 2) for kind in kinds) > 1
+        return found
+
+    def _solve_group(self, group: Group) -> None:
         """Go over the equations until nothing changes; bounds that keep growing are widened."""
+        # what one pure update writes does not depend on what it read before
+        first = self._updates[group.statements[0].path]
+        settled = not group.cyclic or (len(group.statements) == 1 and first.kind == "update")
         for step in range(64):
             changed = False
-            for statement in self._accesses.statements:
+            for statement in group.statements:
                 found = self._store(statement)
                 if found is None:
                     continue
@@ -185,7 +190,7 @@ class ValueFacts:
                 known = self._tensors.get(name)
                 self._tensors[name] = new if known is None else joined(known, new)
                 changed = True
-            if not changed:
+            if settled or not changed:
                 return
         raise AssertionError("value facts do not settle")
 
@@ -195,7 +200,7 @@ class ValueFacts:
         dtype = DTYPES[equation.target.dtype]
         update = self._updates[statement.path]
         name = equation.target.name
-        if update.kind != "update" or name in self._generic:
+        if update.kind != "update" or self._is_generic(name):
             if update.init == "identity" and name not in self._tensors:
                 self._tensors[name] = started(update, dtype)
             value = self._value(equation.value, statement)
@@ -233,7 +238,7 @@ class ValueFacts:
         if update.init == "identity":
             return None
         found: ValueFact | None = None
-        for use in self._accesses.writes[statement.equation.target.name]:
+        for use in writes_of(self._accesses, statement.equation.target.name):
             if use.statement is not statement and use.statement.path in self._written:
                 other = self._written[use.statement.path]
                 found = other if found is None else joined(found, other)
@@ -246,139 +251,15 @@ class ValueFacts:
             typed = self._typed[key] = typed_expr(expr, statement.equation.target.dtype)
         return self._fact(typed, statement, {})
 
-    # -- expressions -------------------------------------------------------------------------
-
-    def _fact(
-        self, typed: Typed, statement: Statement, known: Mapping[Expr, ValueFact]
-    ) -> ValueFact | None:
-        """The fact of a typed expression; None while an operand has no value yet.
-
-        ``known``: what the conditions around it say about whole sub-expressions.
-        """
-        found = self._plain(typed, statement, known)
-        if found is None or not known:
-            return found
-        more = known.get(typed.expr)
-        return found if more is None else _both(found, more)
-
-    def _plain(
-        self, typed: Typed, statement: Statement, known: Mapping[Expr, ValueFact]
-    ) -> ValueFact | None:
-        expr, dtype = typed.expr, typed.dtype
-        match expr:
-            case Int(value):
-                exact = abs(value) <= 2**53
-                return operations.literal(float(value), dtype, exactly=exact)
-            case Real():
-                return operations.literal(expr.value, dtype, exactly=_is_binary(expr))
-            case Inf():
-                return operations.infinity(dtype)
-            case Index(name):
-                box = statement.bounds.box.get(name)
-                return None if box is None else stated(box, DTYPES["i64"], "the range of a loop")
-            case Access():
-                return self._read(expr, statement)
-            case Compare():
-                return ValueFact(0.0, 1.0, False, True, True, False, True, "a truth value")
-            case Binary(op="&" | "|"):
-                return ValueFact(0.0, 1.0, False, True, True, False, True, "a truth value")
-            case Call(function="if_then_else"):
-                return self._branches(typed, statement, known)
-        operands = []
-        for operand in typed.operands:
-            found = self._fact(operand, statement, known)
-            if found is None:
-                return None
-            operands.append(operations.converted(found, dtype))
-        if isinstance(expr, Unary):
-            return operations.negated(operands[0], dtype)
-        if isinstance(expr, Binary):
-            return self._binary(expr, typed, (operands[0], operands[1]), statement)
-        name = expr.function
-        if name in ("max", "min"):
-            pick = operations.larger if name == "max" else operations.smaller
-            return pick(operands[0], operands[1], dtype)
-        return operations.applied(name, operands[0], dtype)
-
-    def _binary(
-        self, expr: Binary, typed: Typed, operands: tuple[ValueFact, ValueFact], place: Statement
-    ) -> ValueFact:
-        (x, y), dtype = operands, typed.dtype
-        if expr.op == "*":
-            if expr.left == expr.right:
-                return operations.squared(x, dtype)
-            return operations.multiplied(x, y, dtype)
-        if expr.op == "/":
-            part = x.nonnegative and self._is_part(expr, typed.operands[1], place)
-            return operations.divided(x, y, dtype, part=part)
-        found = _ARITHMETIC[expr.op](x, y, dtype)
-        if expr.op == "-" and dtype.is_float:
-            if self._rows.below(expr.left, expr.right, place):
-                return _clipped(found, -INF, 0.0, "a score minus the maximum of its row")
-            if self._rows.below(expr.right, expr.left, place):
-                return _clipped(found, 0.0, INF, "the maximum of a row minus a score")
-        return found
-
-    def _is_part(self, quotient: Binary, divisor: Typed, place: Statement) -> bool:
-        """Whether the divisor is the dividend plus something that is not negative."""
-        whole = quotient.right
-        if not isinstance(whole, Binary) or whole.op != "+" or not divisor.dtype.is_float:
-            return False
-        for part, other in zip((whole.left, whole.right), divisor.operands[::-1], strict=True):
-            if part == quotient.left:
-                rest = self._fact(other, place, {})
-                return rest is not None and rest.nonnegative
-        return False
-
-    def _branches(
-        self, typed: Typed, statement: Statement, known: Mapping[Expr, ValueFact]
-    ) -> ValueFact | None:
-        condition, yes, no = typed.operands
-        found: ValueFact | None = None
-        for holds, branch in ((True, yes), (False, no)):
-            more = self._conditions(condition, statement, holds=holds)
-            value = self._fact(branch, statement, _merged(known, more))
-            if value is not None:
-                value = operations.converted(value, typed.dtype)
-                found = value if found is None else joined(found, value)
-        return found
-
-    def _conditions(
-        self, condition: Typed, statement: Statement, *, holds: bool
-    ) -> dict[Expr, ValueFact]:
-        """What a comparison of a tensor or an index says about it in the branch."""
-        expr = condition.expr
-        if not isinstance(expr, Compare) or len(expr.ops) != 1:
-            return {}
-        if len({operand.dtype.is_float for operand in condition.operands}) > 1:
-            return {}
-        left, right = (self._fact(o, statement, {}) for o in condition.operands)
-        if left is None or right is None:
-            return {}
-        op = expr.ops[0] if holds else _OPPOSITE[expr.ops[0]]
-        found: dict[Expr, ValueFact] = {}
-        for side, own, other, how in (
-            (expr.operands[0], left, right, op),
-            (expr.operands[1], right, left, _MIRRORED[op]),
-        ):
-            # a comparison with NaN does not hold: its failure says nothing of the other side
-            if not isinstance(side, Access | Index) or how == "!=" or (other.nan and not holds):
-                continue
-            low = other.lower if how in (">", ">=", "==") else -INF
-            high = other.upper if how in ("<", "<=", "==") else INF
-            nan = own.nan and not holds
-            found[side] = ValueFact(low, high, nan, False, False, False, False, "a condition")
-        return found
-
     def _read(self, access: Access, statement: Statement) -> ValueFact | None:
         found = self._tensors.get(access.name)
         own = self._updates[statement.path]
         if access.name == statement.equation.target.name and own.init == "identity":
             start = started(own, DTYPES[access.dtype])  # which nobody but the update reads
             return start if found is None else joined(found, start)
-        if found is None or access.name in self._generic:
+        if found is None or self._is_generic(access.name):
             return found
-        writes = self._accesses.writes.get(access.name, [])
+        writes = writes_of(self._accesses, access.name)
         updates = [w for w in writes if w.statement.path in self._complete]
         if len(updates) != 1:
             return found
@@ -389,7 +270,8 @@ class ValueFacts:
 
     def _use(self, access: Access, statement: Statement) -> Use | None:
         """The read in an equation, or one that might stand there."""
-        for use in self._accesses.by_statement[statement.path]:
+        part = self._accesses.part(statement.path[0])
+        for use in part.by_statement[statement.path]:
             if not use.write and use.access == access:
                 return use
         if access.scope != "g" or any(True for s in access.subscripts for _ in accesses_in(s)):
@@ -459,47 +341,3 @@ def _widened(old: ValueFact, new: ValueFact) -> ValueFact:
     if upper > old.upper:
         upper = min((r for r in (-1.0, *_RESTS) if r >= upper), default=INF)
     return replace(new, lower=lower, upper=upper, plus=new.plus and lower >= 0.0)
-
-
-def _clipped(fact: ValueFact, low: float, high: float, why: str) -> ValueFact:
-    lower, upper = max(fact.lower, low), min(fact.upper, high)
-    return replace(fact, lower=min(lower, upper), upper=max(lower, upper), why=why)
-
-
-def _both(x: ValueFact, y: ValueFact) -> ValueFact:
-    """What follows from two facts about one value."""
-    lower, upper = max(x.lower, y.lower), min(x.upper, y.upper)
-    if lower > upper:
-        return x  # the branch is never taken
-    why = x.why if (lower, upper) == x.interval else y.why
-    return ValueFact(
-        lower,
-        upper,
-        x.nan and y.nan,
-        x.whole or y.whole,
-        x.plus or y.plus or lower > 0.0,
-        x.exact_nonzero or y.exact_nonzero or lower > 0.0 or upper < 0.0,
-        x.exact_finite,
-        why,
-    )
-
-
-_OPPOSITE: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-
-
-def _merged(
-    known: Mapping[Expr, ValueFact], more: Mapping[Expr, ValueFact]
-) -> Mapping[Expr, ValueFact]:
-    """What both say, about whatever one of them speaks of."""
-    if not known or not more:
-        return known or more
-    both = {e: _both(known[e], fact) if e in known else fact for e, fact in more.items()}
-    return {**known, **both}
-
-
-def _is_binary(literal: Real) -> bool:
-    """Whether a decimal literal is a binary64 number."""
-    from fractions import Fraction
-
-    return Fraction(literal.text) == Fraction(literal.value)

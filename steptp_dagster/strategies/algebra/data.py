@@ -13,14 +13,19 @@
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 from typing import Final
 
-from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr, Inf
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr, Inf, Nest
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Path, accesses_in, children, equations, expressions, iter_expr
+from steptp_dagster.leir.walk import Path, accesses_in, children, expressions, iter_expr
 from steptp_dagster.strategies.algebra.trees import At, Operand, is_sum, terms
+from steptp_dagster.strategies.dataflow import Flow, flows
 from steptp_dagster.strategies.values import ValueFacts, facts_of
 
 _WHOLE: Final = ("floor", "ceil", "round")
@@ -43,26 +48,74 @@ def values_of(signed: SignedProgram) -> ValueFacts:
     return facts_of(signed, inputs="masked" if data_of(signed).masked else "finite")
 
 
+#: A term of a sum as far as data flow goes: whether it is subtracted, and the tensors in it.
+_Term = tuple[bool, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What the data flow of a program needs of one equation.
+
+    ``decisive`` are the tensors that decide in it; ``sums`` and ``exponents`` the terms of the
+    sums in it, and of those that ``exp`` takes. ``selects``: it has a use for infinities.
+    """
+
+    flow: Flow
+    decisive: frozenset[str]
+    sums: tuple[tuple[_Term, ...], ...]
+    exponents: tuple[tuple[_Term, ...], ...]
+    selects: bool
+
+
+@per_nest
+def _traits(nest: Nest) -> tuple[_Traits, ...]:
+    return tuple(map(_traits_of, flows(nest)))
+
+
+def _traits_of(flow: Flow) -> _Traits:
+    value = flow.equation.value
+    return _Traits(
+        flow,
+        frozenset([access.name for access in decisive(flow.equation)]),
+        tuple(map(_terms, _sums(value))),
+        tuple(map(_terms, _exponents(value))),
+        any(_selects(node) for node in _nodes(flow.equation)),
+    )
+
+
+def _terms(total: Expr) -> tuple[_Term, ...]:
+    return tuple(
+        (t.inverse, frozenset([a.name for a in accesses_in(t.expr)])) for t in terms(total)
+    )
+
+
 class Data:
     """The data flow of one program, tensor by tensor."""
 
     def __init__(self, signed: SignedProgram) -> None:
-        """Close reads and decisions over all equations."""
+        """Collect what the equations read; nothing else is worked out before it is asked for."""
         self.signed = signed
-        self._located = tuple(equations(signed.program))
-        self._sources: dict[str, frozenset[str]] = {
-            v.name: frozenset({v.name}) if v.role != "const" else frozenset()
-            for v in signed.signature.sources
-        }
-        self.masked = any(_selects(n) for one in self._located for n in _nodes(one.equation))
-        self._close()
+        self._traits = tuple(
+            ((i, *traits.flow.path), traits)
+            for i, nest in enumerate(signed.program.nests)
+            for traits in _traits(nest)
+        )
+        self._decided: dict[str, tuple[Path, ...]] = {}
+        self._amplified: dict[str, tuple[Path, ...]] = {}
+        self._reach: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def masked(self) -> bool:
+        """Whether the program has a use for data of minus infinity."""
+        return any(traits.selects for _, traits in self._traits)
 
     def sources(self, expr: Expr) -> frozenset[str]:
         """Names of the inputs and parameters that an expression depends on."""
-        found: frozenset[str] = frozenset()
-        for access in accesses_in(expr):
-            found |= self._sources.get(access.name, frozenset())
-        return found
+        return self._sources_of(access.name for access in accesses_in(expr))
+
+    def _sources_of(self, names: Iterable[str]) -> frozenset[str]:
+        found = (self._sources.get(name, frozenset()) for name in names)
+        return frozenset().union(*found)
 
     def maskable(self, expr: Expr) -> bool:
         """Whether data of minus infinity may reach an expression."""
@@ -74,40 +127,59 @@ class Data:
 
     def decided_by(self, tensor: str) -> tuple[Path, ...]:
         """Paths of the equations where values that depend on ``tensor`` decide, in text order."""
-        reached = self._reached(tensor)
-        return tuple(
-            one.path
-            for one in self._located
-            if any(access.name in reached for access in decisive(one.equation))
-        )
+        known = self._decided.get(tensor)
+        if known is None:
+            reached = self._reached(tensor)
+            known = self._decided[tensor] = tuple(
+                path for path, traits in self._traits if not reached.isdisjoint(traits.decisive)
+            )
+        return known
 
     def amplified_by(self, tensor: str) -> tuple[Path, ...]:
         """Paths of the equations with a difference of related values that depend on ``tensor``."""
-        reached = self._reached(tensor)
-        return tuple(
-            one.path
-            for one in self._located
-            if any(
-                self._amplifies(total, reached, one.equation.target.name)
-                for total in _sums(one.equation.value)
+        known = self._amplified.get(tensor)
+        if known is None:
+            reached = self._reached(tensor)
+            known = self._amplified[tensor] = tuple(
+                path for path, traits in self._traits if self._amplifies(traits, reached)
             )
-            or any(self._parts_ways(total, reached) for total in _exponents(one.equation.value))
+        return known
+
+    def _amplifies(self, traits: _Traits, reached: frozenset[str]) -> bool:
+        """Whether an equation takes a difference of related values that depends on ``reached``."""
+        if reached.isdisjoint(traits.flow.read):
+            return False
+        own = traits.flow.target
+        return any(self._differs(total, reached, own) for total in traits.sums) or any(
+            self._parts_ways(total, reached) for total in traits.exponents
         )
 
-    def _parts_ways(self, total: Expr, reached: frozenset[str]) -> bool:
+    def _parts_ways(self, total: Sequence[_Term], reached: frozenset[str]) -> bool:
         """Whether one of two related terms of opposite signs is made of ``reached``, but not both.
 
         What an exponential takes is shifted: both terms may change alike, but not one alone.
         """
-        found = [
-            (t.inverse, self.sources(t.expr), any(a.name in reached for a in accesses_in(t.expr)))
-            for t in terms(total)
-        ]
         return any(
-            a[0] != b[0] and a[2] != b[2] and bool(a[1] & b[1])
-            for i, a in enumerate(found)
-            for b in found[i + 1 :]
+            a[0] != b[0]
+            and reached.isdisjoint(a[1]) != reached.isdisjoint(b[1])
+            and self._related(a, b)
+            for a, b in combinations(total, 2)
         )
+
+    def _differs(self, total: Sequence[_Term], reached: frozenset[str], own: str) -> bool:
+        """Whether two terms of opposite signs share a source, one of them made of ``reached``.
+
+        The running value of the tensor ``own`` that the sum is written to is no such term.
+        """
+        return any(
+            a[0] != b[0]
+            and not (reached.isdisjoint(a[1]) and reached.isdisjoint(b[1]))
+            and self._related(a, b)
+            for a, b in combinations([term for term in total if own not in term[1]], 2)
+        )
+
+    def _related(self, one: _Term, other: _Term) -> bool:
+        return not self._sources_of(one[1]).isdisjoint(self._sources_of(other[1]))
 
     def amplified_at(self, equation: Equation, at: At) -> bool:
         """Whether a part of an equation's value stands in a term that a related one is taken from.
@@ -134,48 +206,46 @@ class Data:
             if not any(a.name == own for a in accesses_in(other.expr))
         )
 
-    def _amplifies(self, total: Expr, reached: frozenset[str], own: str) -> bool:
-        """Whether two terms of opposite signs share a source, one of them made of ``reached``.
-
-        The running value of the tensor ``own`` that the sum is written to is no such term.
-        """
-        found = [
-            (t.inverse, self.sources(t.expr), any(a.name in reached for a in accesses_in(t.expr)))
-            for t in terms(total)
-            if not any(a.name == own for a in accesses_in(t.expr))
-        ]
-        return any(
-            a[0] != b[0] and (a[2] or b[2]) and bool(a[1] & b[1])
-            for i, a in enumerate(found)
-            for b in found[i + 1 :]
-        )
-
     def _reached(self, tensor: str) -> frozenset[str]:
         """The tensor and all that is computed from it."""
-        reached = frozenset({tensor})
-        while True:
-            more = reached | {
-                one.equation.target.name
-                for one in self._located
-                if any(a.name in reached for e in expressions(one.equation) for a in accesses_in(e))
-            }
-            if more == reached:
-                return reached
-            reached = more
+        known = self._reach.get(tensor)
+        if known is None:
+            found = {tensor}
+            waiting = [tensor]
+            while waiting:
+                for target in self._readers.get(waiting.pop(), ()):
+                    if target not in found:
+                        found.add(target)
+                        waiting.append(target)
+            known = self._reach[tensor] = frozenset(found)
+        return known
 
-    def _close(self) -> None:
+    @cached_property
+    def _readers(self) -> dict[str, set[str]]:
+        """Tensors that are computed from each tensor, in one equation."""
+        found: dict[str, set[str]] = {}
+        for _, traits in self._traits:
+            for name in traits.flow.read:
+                found.setdefault(name, set()).add(traits.flow.target)
+        return found
+
+    @cached_property
+    def _sources(self) -> dict[str, frozenset[str]]:
+        """Inputs and parameters that each tensor depends on, closed over all equations."""
+        found: dict[str, frozenset[str]] = {
+            v.name: frozenset({v.name}) if v.role != "const" else frozenset()
+            for v in self.signed.signature.sources
+        }
+        edges = [(t.flow.target, t.flow.read | {t.flow.target}) for _, t in self._traits]
         changed = True
         while changed:
             changed = False
-            for one in self._located:
-                name = one.equation.target.name
-                old = self._sources.get(name, frozenset())
-                new = old
-                for expr in expressions(one.equation):
-                    new |= self.sources(expr)
-                if new != old:
-                    self._sources[name] = new
+            for target, read in edges:
+                new = frozenset().union(*(found.get(name, frozenset()) for name in read))
+                if new != found.get(target, frozenset()):
+                    found[target] = new
                     changed = True
+        return found
 
 
 def decisive(equation: Equation) -> Iterator[Access]:

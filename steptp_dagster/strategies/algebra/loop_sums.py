@@ -5,10 +5,21 @@ softmax defers its division, and a mean its own. Into the sum, the nest that sca
 goes. Both look at whole top-level nests of one equation.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
-from steptp_dagster.leir.ast import Binary, Equation, Expr, Index, Int, Loop, Nest, Program
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Equation,
+    Expr,
+    Index,
+    Int,
+    Loop,
+    Nest,
+    Program,
+)
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
@@ -43,41 +54,61 @@ OUT_OF_SUM = ("out-of-sum", "sum(a*b) -> a*sum(b)")
 INTO_SUM = ("into-sum", "a*sum(b) -> sum(a*b)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class LoopWay:
     """One application at a sum: the equation that accumulates, and what comes in its place.
 
     ``factor`` and ``rest`` are a and b of the law; ``op`` is ``*``, or ``/`` where a divides.
-    ``proofs`` say for each of ``NEEDS`` why it holds, or that it does not.
+    ``nests`` come in the place of as many of the program's own as they stand for; ``provers`` say
+    for each of ``NEEDS`` why it holds, or that it does not.
     """
 
+    program: SignedProgram
     path: Path
     op: str
     factor: Expr
     rest: Expr
-    result: SignedProgram
-    proofs: Mapping[str, Proof]
+    stands_for: int
+    nests: tuple[Nest, ...]
+    provers: Mapping[str, Callable[[], Proof]]
+
+    @cached_property
+    def result(self) -> SignedProgram:
+        """The program after the step."""
+        nests = list(self.program.program.nests)
+        nests[self.path[0] : self.path[0] + self.stands_for] = self.nests
+        return SignedProgram(Program(tuple(nests)), self.program.signature)
 
     @property
     def choice(self) -> str:
         """How the way is told from others at the same sum."""
         return self.op + expr_text(self.factor)
 
-    @property
+    @cached_property
     def problem(self) -> tuple[str, str] | None:
         """The first need that is not proved."""
         for name in NEEDS:
-            proof = self.proofs[name]
+            proof = self._proof(name)
             if isinstance(proof, str):
                 return name, proof
         return None
 
     def evidence(self, name: str) -> tuple[Fact, ...]:
         """The facts that prove a need. Raises TypeError where it is not proved."""
-        proof = self.proofs[name]
+        proof = self._proof(name)
         if isinstance(proof, str):
             raise TypeError(f"{name}: {proof}")
         return proof
+
+    @cached_property
+    def _proofs(self) -> dict[str, Proof]:
+        return {}
+
+    def _proof(self, name: str) -> Proof:
+        found = self._proofs.get(name)
+        if found is None:
+            found = self._proofs[name] = self.provers[name]()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,38 +180,35 @@ def _pulled(program: SignedProgram, found: _Sum, factor: Operand, rest: Expr) ->
     own = factors(found.operand)
     first = own[0].expr == factor.expr and op == "*"
     scaled = Binary("*", factor.expr, total) if first else Binary(op, total, factor.expr)
-    nests = list(program.program.nests)
-    nests[found.place : found.place + 1] = [
+    nests = (
         Nest(found.nest.loops, (Equation(total, Binary("+", total, rest)),)),
         Nest(found.spatial, (Equation(target, scaled),)),
-    ]
+    )
     question = Question(program, found.path, found.equation)
+    provers: dict[str, Callable[[], Proof]] = {
+        TYPES: partial(_one_type, question, (factor.expr, rest), dtype),
+        RANGE: partial(_sum_range, question, found, rest, dtype),
+        DECISION: partial(decides_nothing, question),
+    }
+    return LoopWay(program, found.path, op, factor.expr, rest, 1, nests, provers)
+
+
+def _sum_range(question: Question, found: _Sum, rest: Expr, dtype: str) -> Proof:
+    """The sum without the factor stays a number."""
     trips = 1
     for loop in found.nest.loops:
         trips *= loop.extent if loop.index in found.over else 1
-    power = sizes_of(program).power(rest, found.path)
-    sized: Proof = f"a sum of {expr_text(rest)} may leave the range of {dtype}"
-    if power is not None and power + (trips - 1).bit_length() < _TOP[dtype]:
-        sized = (
-            question.about("power_bound", rest, power),
-            *(
-                before_fact("loop_extent", found.path, loop.index, value=loop.extent)
-                for loop in found.nest.loops
-                if loop.index in found.over
-            ),
-            pair("headroom", dtype, value=HEADROOM[dtype]),
-        )
-    return LoopWay(
-        found.path,
-        op,
-        factor.expr,
-        rest,
-        SignedProgram(Program(tuple(nests)), program.signature),
-        {
-            TYPES: _one_type(question, (factor.expr, rest), dtype),
-            RANGE: sized,
-            DECISION: decides_nothing(question),
-        },
+    power = sizes_of(question.program).power(rest, found.path)
+    if power is None or power + (trips - 1).bit_length() >= _TOP[dtype]:
+        return f"a sum of {expr_text(rest)} may leave the range of {dtype}"
+    return (
+        question.about("power_bound", rest, power),
+        *(
+            before_fact("loop_extent", found.path, loop.index, value=loop.extent)
+            for loop in found.nest.loops
+            if loop.index in found.over
+        ),
+        pair("headroom", dtype, value=HEADROOM[dtype]),
     )
 
 
@@ -259,27 +287,25 @@ def _pushed(program: SignedProgram, found: _Sum, scaling: Equation) -> LoopWay |
         return None
     rest = found.operand
     product = times(factor, rest) if first else Binary(op, rest, factor)
-    nests = list(program.program.nests)
     update = Equation(target, Binary("+", target, product))
-    nests[found.place : found.place + 2] = [Nest(found.nest.loops, (update,))]
+    nests = (Nest(found.nest.loops, (update,)),)
     question = Question(program, found.path, found.equation)
-    wanted = total.dtype
-    types: Proof = f"{target.name} is stored as {target.dtype}, its terms are added in {wanted}"
-    if target.dtype == wanted == DTYPES[wanted].evaluation.name:
-        types = _one_type(question, (factor, rest), wanted)
     decision = Question(program, (found.place + 1, 0), scaling)
-    return LoopWay(
-        found.path,
-        op,
-        factor,
-        rest,
-        SignedProgram(Program(tuple(nests)), program.signature),
-        {
-            TYPES: types,
-            RANGE: _scaled_range(question, op, factor, rest, wanted),
-            DECISION: decides_nothing(decision),
-        },
-    )
+    provers: dict[str, Callable[[], Proof]] = {
+        TYPES: partial(_stored_types, question, target, (factor, rest), total.dtype),
+        RANGE: partial(_scaled_range, question, op, factor, rest, total.dtype),
+        DECISION: partial(decides_nothing, decision),
+    }
+    return LoopWay(program, found.path, op, factor, rest, 2, nests, provers)
+
+
+def _stored_types(
+    question: Question, target: Access, parts: tuple[Expr, ...], wanted: str
+) -> Proof:
+    """What is stored has the type that the terms are added in, and so have they."""
+    if target.dtype == wanted == DTYPES[wanted].evaluation.name:
+        return _one_type(question, parts, wanted)
+    return f"{target.name} is stored as {target.dtype}, its terms are added in {wanted}"
 
 
 def _scaled_range(question: Question, op: str, factor: Expr, rest: Expr, dtype: str) -> Proof:

@@ -19,7 +19,7 @@ from typing import Final
 from steptp_dagster.leir.accesses import Statement
 from steptp_dagster.leir.ast import Access, Expr
 from steptp_dagster.leir.dtypes import DTYPES
-from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
+from steptp_dagster.leir.signature import SignedProgram, Variable
 from steptp_dagster.leir.typing import typed_equation, typed_expr
 from steptp_dagster.leir.walk import Path
 from steptp_dagster.strategies.intervals import LARGEST
@@ -42,9 +42,8 @@ class Sizes(ValueFacts):
     """The value facts of a program under the assumptions above."""
 
     def __init__(self, signed: SignedProgram) -> None:
-        """Work out the facts of all tensors."""
-        variables = tuple(map(_with_range, signed.signature.variables))
-        super().__init__(SignedProgram(signed.program, Signature(variables)), "finite")
+        """Nothing is worked out before it is asked for."""
+        super().__init__(signed, "finite", map(_with_range, signed.signature.sources))
 
     def _read(self, access: Access, statement: Statement) -> ValueFact | None:
         """What is read is a number."""
@@ -58,6 +57,7 @@ class Sizes(ValueFacts):
     def beside(self, expr: Expr, at: Path) -> int | None:
         """As ``power``, where the operations that the equation at ``at`` has give numbers."""
         statement = self._accesses.statement_at[at]
+        self._settle(expr)
         typed = typed_expr(expr, statement.equation.target.dtype)
         found = self._fact(typed, statement, self._computed(statement)) or UNKNOWN
         return power_above(found.magnitude)

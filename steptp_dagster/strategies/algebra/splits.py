@@ -14,7 +14,7 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typed, typed_equation
-from steptp_dagster.leir.walk import Located, Path, accesses_in, equations, iter_expr, loops_around
+from steptp_dagster.leir.walk import Located, Path, accesses_in, iter_expr, loops_around
 from steptp_dagster.strategies.algebra.data import values_of
 from steptp_dagster.strategies.algebra.exponentials import EXPONENTS, exponent_of, exponential
 from steptp_dagster.strategies.algebra.growth import CLAIMS
@@ -22,8 +22,7 @@ from steptp_dagster.strategies.algebra.readable import readable
 from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy, Way, places
 from steptp_dagster.strategies.algebra.trees import At, is_literal, plus
-from steptp_dagster.strategies.base import Refusal, Site, Survey
-from steptp_dagster.strategies.definitions import located
+from steptp_dagster.strategies.base import Refusal, Survey
 from steptp_dagster.strategies.intervals import INF
 from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.streaming import MINUS_INF, shrink, term
@@ -73,19 +72,8 @@ class SplitStrategy(AlgebraicStrategy):
                 refusals.append(Refusal(self.name, site.path, *problem))
         return Survey(tuple(sites), tuple(refusals))
 
-    def _ways(self, program: SignedProgram) -> Iterator[Way]:
+    def _find(self, program: SignedProgram, one: Located) -> Iterator[Way]:
         """At each part the first values that suit; where none does, the first one there is."""
-        for one in equations(program.program):
-            yield from self._of(program, one)
-
-    def _way(self, program: SignedProgram, site: Site) -> Way:
-        one = located(program.program, site.path)
-        for way in self._of(program, one):
-            if way.site(self.name) == site:
-                return way
-        raise ValueError(f"no site of this program: {site.describe()}")
-
-    def _of(self, program: SignedProgram, one: Located) -> Iterator[Way]:
         value = one.equation.value
         if sum(1 for _ in islice(iter_expr(value), _MOST_NODES + 1)) > _MOST_NODES:
             return
@@ -97,8 +85,8 @@ class SplitStrategy(AlgebraicStrategy):
                 )
             suited = tuple(v for v in values if self.suits(program, one.path, place.expr, v))
             found = (self.match(program, one.path, place.expr, v) for v in suited or values)
-            ways = (Way(one, at, place, *match) for match in found if match is not None)
-            kept = (way for way in ways if way.keeps_update(program))
+            ways = (Way(program, one, at, place, *match) for match in found if match is not None)
+            kept = (way for way in ways if way.keeps_update())
             yield from islice(kept, _OFFERED if suited else 1)
 
 

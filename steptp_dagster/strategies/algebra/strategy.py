@@ -1,16 +1,17 @@
 """A strategy made of rules: it finds their sites, applies one of them, and explains it."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import ClassVar, Final
 
-from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr, Nest
+from steptp_dagster.leir.nest_memory import per_nest, remember
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.leir.updates import classify, pure_form
-from steptp_dagster.leir.walk import Located, Path, equations, iter_expr, replace_at
+from steptp_dagster.leir.walk import Located, Path, equations, equations_in, iter_expr, replace_at
 from steptp_dagster.strategies.algebra import loop_sums
 from steptp_dagster.strategies.algebra.conditions import (
     Proof,
@@ -57,6 +58,11 @@ class AlgebraicStrategy(Strategy):
     def _rules(self) -> dict[str, Rule]:
         return {rule.name: rule for rule in self.rules}
 
+    @cached_property
+    def _matches(self) -> Callable[[Nest], Mapping[Path, tuple["_Found", ...]]]:
+        """Where the rules match in a nest, by the path below it."""
+        return per_nest(partial(_matches_in, self.rules))
+
     def preconditions_at(self, site: Site) -> tuple[str, ...]:
         """Those of the rule that is applied."""
         super().preconditions_at(site)
@@ -73,11 +79,11 @@ class AlgebraicStrategy(Strategy):
         refusals: dict[Refusal, None] = {}
         broken: bool | None = None
         for found in self._ways(program):
-            problem = found.problem(program)
+            problem = found.problem
             if problem is None:
                 # no rule reads, writes or moves anything, so a legal program stays legal
                 broken = fault(program) is not None if broken is None else broken
-                problem = fault(found.result(program)) if broken else None
+                problem = fault(found.result) if broken else None
             if problem is None:
                 sites.append(found.site(self.name))
             else:
@@ -93,9 +99,13 @@ class AlgebraicStrategy(Strategy):
             tuple(sorted(refusals, key=lambda refusal: refusal.path)),
         )
 
-    def _loop_ways(self, program: SignedProgram) -> Iterator[LoopWay]:
-        if self.loop_law is not None:
-            yield from self.loop_law[2](program)
+    def _loop_ways(self, program: SignedProgram) -> tuple[LoopWay, ...]:
+        if self.loop_law is None:
+            return ()
+        known = _known_of(self, program)
+        if known.loop_ways is None:
+            known.loop_ways = tuple(self.loop_law[2](program))
+        return known.loop_ways
 
     def _loop_site(self, way: LoopWay) -> Site:
         law = self.loop_law
@@ -113,7 +123,7 @@ class AlgebraicStrategy(Strategy):
         """Put the result of the rule in the place of the part."""
         if self._over_loops(site):
             return self._loop_way(program, site).result
-        return self._way(program, site).result(program)
+        return self._way(program, site).result
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
         """The law, what its letters stand for here, and what proves that it may be used."""
@@ -131,9 +141,7 @@ class AlgebraicStrategy(Strategy):
         )
         return Explanation(
             state=(whole, part) if way.at else (whole,),
-            preconditions=tuple(
-                Evidence(name, way.evidence(before, name)) for name in required(rule)
-            ),
+            preconditions=tuple(Evidence(name, way.evidence(name)) for name in required(rule)),
             decision=(pair("law", rule.name, value=rule.law), *letters),
             transition=transition(before, after),
             soundness_rule=rule.argument,
@@ -160,37 +168,87 @@ class AlgebraicStrategy(Strategy):
 
     def _ways(self, program: SignedProgram) -> Iterator["Way"]:
         for one in equations(program.program):
-            yield from _ways_at(program, one, self.rules)
+            yield from self._ways_at(program, one)
 
     def _way(self, program: SignedProgram, site: Site) -> "Way":
-        one = located(program.program, site.path)
-        rule = self._rules[site.text("rule")]
-        for way in _ways_at(program, one, (rule,)):
+        for way in self._ways_at(program, located(program.program, site.path)):
             if way.site(self.name) == site:
                 return way
         raise ValueError(f"no site of this program: {site.describe()}")
+
+    def _ways_at(self, program: SignedProgram, one: Located) -> tuple["Way", ...]:
+        """Every way at one equation, with what was proved about it before."""
+        known = _known_of(self, program).ways
+        found = known.get(one.path)
+        if found is None:
+            found = known[one.path] = tuple(self._find(program, one))
+        return found
+
+    def _find(self, program: SignedProgram, one: Located) -> Iterator["Way"]:
+        """Every way at one equation."""
+        matches = self._matches(program.program.nests[one.path[0]])
+        for found in matches.get(one.path[1:], ()):
+            way = Way(program, one, found.at, found.place, found.rule, found.match)
+            if way.keeps_update():
+                yield way
+
+
+@dataclass(slots=True)
+class _Known:
+    """The ways that a strategy found in one program, by the path of the equation."""
+
+    strategy: AlgebraicStrategy
+    program: SignedProgram
+    ways: dict[Path, tuple["Way", ...]] = field(default_factory=dict)
+    loop_ways: tuple[LoopWay, ...] | None = None
+
+
+#: What a survey proved serves the steps that are taken and their explanations.
+_REMEMBERED: Final = 64
+_known: Final[dict[tuple[int, int], _Known]] = {}
+
+
+def _known_of(strategy: AlgebraicStrategy, program: SignedProgram) -> _Known:
+    key = id(strategy), id(program)
+    found = _known.get(key)
+    if found is None or found.strategy is not strategy or found.program is not program:
+        found = remember(_known, key, _Known(strategy, program), _REMEMBERED)
+    return found
 
 
 def _value_at(program: SignedProgram, path: Path) -> Expr:
     return located(program.program, path).equation.value
 
 
-def _ways_at(program: SignedProgram, one: Located, rules: tuple[Rule, ...]) -> Iterator["Way"]:
-    if isinstance(one.equation.value, Access):
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A match of a rule at a part of an equation's value."""
+
+    at: At
+    place: Place
+    rule: Rule
+    match: Match
+
+
+def _matches_in(rules: tuple[Rule, ...], nest: Nest) -> Mapping[Path, tuple[_Found, ...]]:
+    """Every match of some rules, in the order of parts, by the equation's path below the nest."""
+    return {one.path: tuple(_matches_at(rules, one.equation)) for one in equations_in(nest)}
+
+
+def _matches_at(rules: tuple[Rule, ...], equation: Equation) -> Iterator[_Found]:
+    if isinstance(equation.value, Access):
         return
-    typed = typed_equation(one.equation).value
-    for at, place in places(typed, one.equation):
+    for at, place in places(typed_equation(equation).value, equation):
         for rule in rules:
             for match in rule.matches(place):
-                way = Way(one, at, place, rule, match)
-                if way.keeps_update(program):
-                    yield way
+                yield _Found(at, place, rule, match)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Way:
-    """One application of a rule at a part of an equation, legal or not."""
+    """One application of a rule at a part of an equation of a program, legal or not."""
 
+    program: SignedProgram
     one: Located
     at: At
     place: Place
@@ -212,34 +270,36 @@ class Way:
             named["choice"] = self.match.choice
         return Site.of(strategy, self.one.path, **named)
 
-    def result(self, program: SignedProgram) -> SignedProgram:
+    @cached_property
+    def result(self) -> SignedProgram:
         """The program after the step."""
-        changed = replace_at(program.program, self.one.path, self.equation)
-        return SignedProgram(changed, program.signature)
+        changed = replace_at(self.program.program, self.one.path, self.equation)
+        return SignedProgram(changed, self.program.signature)
 
-    def keeps_update(self, program: SignedProgram) -> bool:
+    def keeps_update(self) -> bool:
         """Whether an update stays the update that it is."""
         if not any(
             isinstance(node, Access) and node.name == self.one.equation.target.name
             for node in iter_expr(self.one.equation.value)
         ):
             return True
-        if classify(program)[self.one.path].kind != "update":
+        if classify(self.program)[self.one.path].kind != "update":
             return True
         old, new = pure_form(self.one.equation), pure_form(self.equation)
         return old is not None and new is not None and old.op == new.op
 
-    def problem(self, program: SignedProgram) -> tuple[str, str] | None:
+    @cached_property
+    def problem(self) -> tuple[str, str] | None:
         """The first need that is not proved, by name and in words."""
         for name in required(self.rule):
-            proof = self._proof(program, name)
+            proof = self._proof(name)
             if isinstance(proof, str):
                 return name, proof
         return None
 
-    def evidence(self, program: SignedProgram, name: str) -> tuple[Fact, ...]:
+    def evidence(self, name: str) -> tuple[Fact, ...]:
         """The facts that prove a need that holds; what was looked at, where nothing is to prove."""
-        proof = self._proof(program, name)
+        proof = self._proof(name)
         if isinstance(proof, str):
             raise TypeError(f"{name}: {proof}")
         if proof:
@@ -255,8 +315,18 @@ class Way:
     def _new(self) -> tuple[Expr, ...]:
         return new_parts(self.one.equation.value, self.equation.value)
 
-    def _proof(self, program: SignedProgram, name: str) -> Proof:
-        question = Question(program, self.one.path, self.one.equation)
+    def _proof(self, name: str) -> Proof:
+        found = self._proofs.get(name)
+        if found is None:
+            found = self._proofs[name] = self._prove(name)
+        return found
+
+    @cached_property
+    def _proofs(self) -> dict[str, Proof]:
+        return {}
+
+    def _prove(self, name: str) -> Proof:
+        question = Question(self.program, self.one.path, self.one.equation)
         if name == TYPES:
             return types_of_operands(self.place.node, self.match, self.equation)
         if name == RANGE:

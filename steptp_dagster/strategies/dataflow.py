@@ -1,0 +1,147 @@
+"""Which tensors the equations of a nest read and write: the edges of a program's data flow.
+
+What a tensor's values depend on is worked out group by group: tensors that depend on each other
+form one group (a strongly connected component, R. Tarjan 1972), and all that a group depends on
+besides comes before it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from steptp_dagster.leir.accesses import Accesses, Statement, Use
+from steptp_dagster.leir.ast import Access, Binary, Equation, Nest
+from steptp_dagster.leir.nest_memory import per_nest
+from steptp_dagster.leir.walk import Path, accesses_in, equations_in, expressions, iter_expr
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What one equation writes and reads; ``path`` is its place below the top-level nest.
+
+    ``read`` are the tensors in value, guard and all subscripts; the target is among them only
+    where the equation reads its own target. ``equation`` is one of equal ones, whatever their
+    positions in the text. ``subtracted`` are the differences in its value by the tensor that is
+    subtracted.
+    """
+
+    path: Path
+    equation: Equation
+    target: str
+    read: frozenset[str]
+    subtracted: Mapping[str, tuple[Binary, ...]]
+
+
+@per_nest
+def flows(nest: Nest) -> tuple[Flow, ...]:
+    """The flow of every equation of a nest, in text order."""
+    return tuple(
+        Flow(
+            one.path,
+            one.equation,
+            one.equation.target.name,
+            _read(one.equation),
+            _subtracted(one.equation),
+        )
+        for one in equations_in(nest)
+    )
+
+
+def writes_of(accesses: Accesses, name: str) -> list[Use]:
+    """All writes of a tensor, in text order; none where the program only reads it."""
+    return accesses.writes_until(name, len(accesses.known))
+
+
+def _read(equation: Equation) -> frozenset[str]:
+    below = [*equation.target.subscripts, *expressions(equation)[1:]]
+    return frozenset([a.name for expr in below for a in accesses_in(expr)])
+
+
+def _subtracted(equation: Equation) -> dict[str, tuple[Binary, ...]]:
+    found: dict[str, list[Binary]] = {}
+    for node in iter_expr(equation.value):
+        if isinstance(node, Binary) and node.op == "-" and isinstance(node.right, Access):
+            found.setdefault(node.right.name, []).append(node)
+    return {name: tuple(nodes) for name, nodes in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tensors that depend on each other, and the equations that write them, in text order.
+
+    ``cyclic``: some equation reads one of the group's own tensors.
+    """
+
+    names: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    cyclic: bool
+
+
+class Groups:
+    """The groups of one program, handed out once each, as they are needed."""
+
+    def __init__(self, accesses: Accesses) -> None:
+        """``accesses`` are those of the program."""
+        self._accesses = accesses
+        self._nests = accesses.signed.program.nests
+        self._done: set[str] = set()
+
+    def leading_to(self, names: Iterable[str]) -> Iterator[Group]:
+        """Groups not handed out before that the named tensors depend on, first things first."""
+        for name in names:
+            if name not in self._done and name in self._accesses.writers:
+                yield from self._from(name)
+
+    def _from(self, root: str) -> Iterator[Group]:
+        """Tarjan's algorithm, without recursion, from one tensor."""
+        number: dict[str, int] = {}
+        low: dict[str, int] = {}
+        open_: list[str] = []
+        work: list[tuple[str, Iterator[str]]] = []
+
+        def enter(name: str) -> None:
+            number[name] = low[name] = len(number)
+            open_.append(name)
+            work.append((name, iter(self._needs(name))))
+
+        enter(root)
+        while work:
+            name, rest = work[-1]
+            for other in rest:
+                if other in self._done or other not in self._accesses.writers:
+                    continue
+                if other not in number:
+                    enter(other)
+                    break
+                low[name] = min(low[name], number[other])
+            else:
+                work.pop()
+                if work:
+                    above = work[-1][0]
+                    low[above] = min(low[above], low[name])
+                if low[name] == number[name]:
+                    members = open_[open_.index(name) :]
+                    del open_[len(open_) - len(members) :]
+                    self._done.update(members)
+                    yield self._group(members)
+
+    def _needs(self, name: str) -> list[str]:
+        """The tensors that equations which write a tensor read, each once, in a fixed order."""
+        found: dict[str, None] = {}
+        for i in self._accesses.writers[name]:
+            for flow in flows(self._nests[i]):
+                if flow.target == name:
+                    found.update(dict.fromkeys(sorted(flow.read)))
+        return list(found)
+
+    def _group(self, members: list[str]) -> Group:
+        names = frozenset(members)
+        places = sorted({i for name in members for i in self._accesses.writers[name]})
+        found: list[Statement] = []
+        cyclic = False
+        for i in places:
+            part = self._accesses.part(i)
+            for statement, flow in zip(part.statements, flows(self._nests[i]), strict=True):
+                if flow.target in names:
+                    found.append(statement)
+                    cyclic = cyclic or not names.isdisjoint(flow.read)
+        return Group(tuple(members), tuple(found), cyclic)
