@@ -3,10 +3,10 @@
 This is the common ground of shapes, updates, dependences and validity.
 """
 
-from functools import cached_property
 from itertools import chain
 
 from steptp_dagster.leir.conversion import Converter
+from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.nest_memory import KnownNest, NestFacts, known_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.tables import Table, Tables
@@ -46,7 +46,7 @@ class Accesses:
         self.known: tuple[KnownNest, ...] = tuple(map(known_nest, signed.program.nests))
         self._parts: dict[int, NestUses] = {}
 
-    @cached_property
+    @lazy
     def tables(self) -> Tables:
         """The values of integer tensors."""
         wanted = {name for known in self.known for name in known.outline.tables}
@@ -57,7 +57,7 @@ class Accesses:
         ]
         return Tables(self.signed.signature, makers)
 
-    @cached_property
+    @lazy
     def facts(self) -> tuple[NestFacts, ...]:
         """What is remembered of each nest."""
         return tuple(known.facts(self._tables_of(known)) for known in self.known)
@@ -72,12 +72,12 @@ class Accesses:
             found = self._parts[i] = self.facts[i].uses(self.signed.program.nests[i], i)
         return found
 
-    @cached_property
+    @lazy
     def parts(self) -> tuple[NestUses, ...]:
         """The uses of all nests."""
         return tuple(self.part(i) for i in range(len(self.known)))
 
-    @cached_property
+    @lazy
     def writers(self) -> dict[str, tuple[int, ...]]:
         """Which top-level nests write each tensor that is written, in text order."""
         found: dict[str, list[int]] = {}
@@ -91,22 +91,22 @@ class Accesses:
         nests = self.writers.get(tensor, ())
         return [w for j in nests if j <= i for w in self.part(j).writes[tensor]]
 
-    @cached_property
+    @lazy
     def statements(self) -> list[Statement]:
         """All statements."""
         return [s for part in self.parts for s in part.statements]
 
-    @cached_property
+    @lazy
     def uses(self) -> list[Use]:
         """All uses."""
         return [u for part in self.parts for u in part.uses]
 
-    @cached_property
+    @lazy
     def loops_of(self) -> dict[Path, Chain]:
         """The loops of each nest, by the nest's path."""
         return {path: refs for part in self.parts for path, refs in part.loops_of.items()}
 
-    @cached_property
+    @lazy
     def by_tensor(self) -> dict[str, list[Use]]:
         """Uses of each tensor."""
         found: dict[str, list[Use]] = {}
@@ -114,18 +114,18 @@ class Accesses:
             found.setdefault(use.access.name, []).append(use)
         return found
 
-    @cached_property
+    @lazy
     def writes(self) -> dict[str, list[Use]]:
         """Writes of each tensor."""
         return {name: [u for u in uses if u.write] for name, uses in self.by_tensor.items()}
 
-    @cached_property
+    @lazy
     def by_statement(self) -> dict[Path, list[Use]]:
         """Uses of each equation: the target first, then reads from left to right."""
         parts = (part.by_statement.items() for part in self.parts)
         return dict(chain.from_iterable(parts))
 
-    @cached_property
+    @lazy
     def statement_at(self) -> dict[Path, Statement]:
         """Statements by path."""
         return {s.path: s for s in self.statements}

@@ -1,11 +1,11 @@
 """All analyses of one program, each made once and when first asked for."""
 
 from collections import OrderedDict
-from functools import cached_property
 from typing import ClassVar, Final
 
 from steptp_dagster.leir.accesses import Accesses
 from steptp_dagster.leir.dependence import Dependences
+from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.shapes import Shape, shapes_of
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Updates
@@ -36,27 +36,27 @@ class Analysis:
                 cls._recent.popitem(last=False)
         return found
 
-    @cached_property
+    @lazy
     def accesses(self) -> Accesses:
         """Reads and writes."""
         return Accesses(self.signed)
 
-    @cached_property
+    @lazy
     def shapes(self) -> dict[str, Shape]:
         """Shapes of all tensors."""
         return shapes_of(self.accesses)
 
-    @cached_property
+    @lazy
     def updates(self) -> Updates:
         """What every equation does to its target."""
         return Updates(self.accesses)
 
-    @cached_property
+    @lazy
     def dependences(self) -> Dependences:
         """Dependence services."""
         return Dependences(self.accesses, self.updates)
 
-    @cached_property
+    @lazy
     def violations(self) -> tuple[Violation, ...]:
         """All broken rules of validity."""
         from steptp_dagster.leir.validity import violations_of

@@ -16,7 +16,7 @@ from steptp_dagster.leir.affine import Bounds, Form, Interval, is_opaque, names_
 from steptp_dagster.leir.ast import Access, Equation, Loop
 from steptp_dagster.leir.conversion import Converter
 from steptp_dagster.leir.formulas import NonNegative, atoms_of, conjunction
-from steptp_dagster.leir.instance_forms import form_of
+from steptp_dagster.leir.instance_forms import Skeleton, form_of
 from steptp_dagster.leir.regions import Digits
 
 
@@ -30,7 +30,7 @@ class Normal:
     that nothing uses.
     """
 
-    skeleton: Equation
+    skeleton: Skeleton
     holes: int
     constants: tuple[int, ...]
     columns: tuple[tuple[int, ...], ...]

@@ -10,8 +10,8 @@ from itertools import product
 from math import prod
 from typing import Any, Final, Literal
 
-from steptp_dagster.leir.ast import Binary, Compare, Equation, Expr, Index, Int, Loop, Unary
-from steptp_dagster.leir.instance_forms import Form, form_of
+from steptp_dagster.leir.ast import Binary, Compare, Expr, Index, Int, Loop, Unary
+from steptp_dagster.leir.instance_forms import Form, Skeleton, form_of
 from steptp_dagster.leir.instance_values import evaluate
 from steptp_dagster.leir.walk import Located, indices_in
 
@@ -52,9 +52,9 @@ def _by_times(parts: list[_Part]) -> dict[int, Any]:
     return joined
 
 
-def _parts(located: list[Located]) -> dict[Equation, list[_Part]] | None:
+def _parts(located: list[Located]) -> dict[Skeleton, list[_Part]] | None:
     """Skeleton -> disjoint parts; None where the occurrences of a filling are not known."""
-    found: dict[Equation, list[_Part]] = {}
+    found: dict[Skeleton, list[_Part]] = {}
     for one in located:
         form = form_of(one.equation)
         part = _part(form, one.loops)

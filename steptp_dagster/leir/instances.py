@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from steptp_dagster.leir.ast import Equation, Loop, Nest, Program
-from steptp_dagster.leir.instance_forms import Form, form_of
+from steptp_dagster.leir.ast import Loop, Nest, Program
+from steptp_dagster.leir.instance_forms import Form, Skeleton, form_of
 from steptp_dagster.leir.instance_normal import Normal, normal_form
 from steptp_dagster.leir.instance_sets import Sameness, same_sets
 from steptp_dagster.leir.instance_values import evaluate
@@ -65,10 +65,17 @@ def _equations(nests: tuple[Nest, ...]) -> list[Located]:
 
 
 def _apart(before: list[Located], after: list[Located]) -> tuple[list[Located], list[Located]]:
-    """What is left of both sides where equal normal forms cancel."""
+    """What is left of both sides where equal spaces and equal normal forms cancel."""
     waiting: dict[Normal, list[Located]] = {}
     first: list[Located] = []
     second: list[Located] = []
+    for one, other in zip(before, after, strict=False):
+        if not _moved(one, other):
+            first.append(one)
+            second.append(other)
+    first += before[len(after) :]
+    second += after[len(before) :]
+    before, after, first, second = first, second, [], []
     for one in before:
         normal = normal_form(one.equation, one.loops)
         (first if normal is None else waiting.setdefault(normal, [])).append(one)
@@ -82,13 +89,22 @@ def _apart(before: list[Located], after: list[Located]) -> tuple[list[Located], 
     return first, second
 
 
+def _moved(one: Located, other: Located) -> bool:
+    """Whether this is one equation in the same loops, whatever their order and kinds."""
+    if one.equation is not other.equation or len(one.loops) != len(other.loops):
+        return False
+    ranges = {loop.index: (loop.start, loop.extent) for loop in one.loops}
+    others = {loop.index: (loop.start, loop.extent) for loop in other.loops}
+    return len(ranges) == len(one.loops) and ranges == others
+
+
 def _count(located: Iterable[Located]) -> int:
     return sum(prod(loop.extent for loop in one.loops) for one in located)
 
 
-def _multisets(located: Iterable[Located]) -> dict[Equation, list[tuple[tuple[int, ...], int]]]:
+def _multisets(located: Iterable[Located]) -> dict[Skeleton, list[tuple[tuple[int, ...], int]]]:
     """Skeleton -> the sorted distinct fillings of its holes, with how often each occurs."""
-    rows: dict[Equation, list[NDArray[np.int64]]] = {}
+    rows: dict[Skeleton, list[NDArray[np.int64]]] = {}
     for one in located:
         form = form_of(one.equation)
         rows.setdefault(form.skeleton, []).append(_fillings(form, one.loops))

@@ -5,12 +5,12 @@ has scope ``g``; a strategy may not rename, reshape, retype or rescope one.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Literal
 
 from steptp_dagster.leir.ast import InvalidNode, Program, is_tensor_name
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.lazy import lazy
 
 Role = Literal["input", "param", "const", "output"]
 Scalar = int | float | bool
@@ -74,12 +74,12 @@ class Signature:
         if not any(v.role == "output" for v in self.variables):
             raise InvalidNode("a signature has at least one output")
 
-    @cached_property
+    @lazy
     def by_name(self) -> dict[str, Variable]:
         """Variables by name."""
         return {v.name: v for v in self.variables}
 
-    @cached_property
+    @lazy
     def value_ranges(self) -> dict[str, tuple[Scalar, Scalar]]:
         """Lowest and highest value of the variables of which they are known, by name."""
         found: dict[str, tuple[Scalar, Scalar]] = {}
@@ -90,12 +90,12 @@ class Signature:
                 found[v.name] = v.low, v.high
         return found
 
-    @cached_property
+    @lazy
     def outputs(self) -> tuple[Variable, ...]:
         """The outputs, in order."""
         return tuple(v for v in self.variables if v.role == "output")
 
-    @cached_property
+    @lazy
     def sources(self) -> tuple[Variable, ...]:
         """Inputs, parameters and constants, in order: what is never written."""
         return tuple(v for v in self.variables if v.role != "output")

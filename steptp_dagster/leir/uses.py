@@ -14,7 +14,6 @@ The launch loops of a top-level nest are the loops that enclose all its ``B`` lo
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from steptp_dagster.leir.affine import Bounds, Form, Interval, Opaque, index, is_opaque
@@ -39,6 +38,7 @@ from steptp_dagster.leir.formulas import (
     narrowed,
     negation,
 )
+from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.walk import Path, children
 
 if TYPE_CHECKING:  # what later analyses keep here
@@ -182,7 +182,7 @@ class NestUses:
         self._converter = Converter(Bounds({}), table)
         self._visit(nest, (place,), (), len(_launch(nest)), {}, self._converter)
 
-    @cached_property
+    @lazy
     def by_tensor(self) -> dict[str, list[Use]]:
         """Uses of each tensor."""
         found: dict[str, list[Use]] = {}
@@ -190,7 +190,7 @@ class NestUses:
             found.setdefault(use.access.name, []).append(use)
         return found
 
-    @cached_property
+    @lazy
     def writes(self) -> dict[str, list[Use]]:
         """Writes of each tensor that is written here."""
         found: dict[str, list[Use]] = {}
@@ -199,7 +199,7 @@ class NestUses:
                 found.setdefault(use.access.name, []).append(use)
         return found
 
-    @cached_property
+    @lazy
     def by_statement(self) -> dict[Path, list[Use]]:
         """Uses of each equation: the target first, then reads from left to right."""
         found: dict[Path, list[Use]] = {}

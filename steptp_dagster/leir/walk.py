@@ -6,9 +6,9 @@ body, and so on. Paths order statements in text order.
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter, is_
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 from steptp_dagster.leir.ast import (
     RESERVED_NAMES,
@@ -67,6 +67,24 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     return _CHILDREN[type(expr)](expr)
 
 
+def _same(expr: Expr, _: tuple[Expr, ...]) -> Expr:
+    return expr
+
+
+#: A node over other sub-expressions, by type of node.
+_REBUILT: Final[dict[type, Callable[[Any, tuple[Expr, ...]], Expr]]] = {
+    Int: _same,
+    Real: _same,
+    Inf: _same,
+    Index: _same,
+    Access: lambda e, new: Access(e.name, e.dtype, e.scope, new, pos=e.pos),
+    Unary: lambda e, new: Unary(e.op, new[0], pos=e.pos),
+    Binary: lambda e, new: Binary(e.op, new[0], new[1], pos=e.pos),
+    Compare: lambda e, new: Compare(new, e.ops, pos=e.pos),
+    Call: lambda e, new: Call(e.function, new, pos=e.pos),
+}
+
+
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """The same node over other sub-expressions; the node itself where nothing changed."""
     old = children(expr)
@@ -74,20 +92,7 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
         raise ValueError(f"{len(new)} sub-expressions for a node that has {len(old)}")
     if all(map(is_, old, new)):
         return expr
-    match expr:
-        case Int() | Real() | Inf() | Index():
-            return expr
-        case Access():
-            return Access(expr.name, expr.dtype, expr.scope, new, pos=expr.pos)
-        case Unary():
-            return Unary(expr.op, new[0], pos=expr.pos)
-        case Binary():
-            return Binary(expr.op, new[0], new[1], pos=expr.pos)
-        case Compare():
-            return Compare(new, expr.ops, pos=expr.pos)
-        case Call():
-            return Call(expr.function, new, pos=expr.pos)
-    assert_never(expr)
+    return _REBUILT[type(expr)](expr, new)
 
 
 def map_expr(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
@@ -95,7 +100,8 @@ def map_expr(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
     below = children(expr)
     if not below:
         return function(expr)
-    return function(with_children(expr, tuple([map_expr(c, function) for c in below])))
+    new = tuple([map_expr(c, function) for c in below])
+    return function(expr if all(map(is_, below, new)) else _REBUILT[type(expr)](expr, new))
 
 
 def iter_expr(expr: Expr) -> Iterator[Expr]:
@@ -121,11 +127,13 @@ def indices_in(expr: Expr) -> frozenset[str]:
 
 def substitute(expr: Expr, by: Mapping[str, Expr]) -> Expr:
     """Replace loop indices by expressions, inside subscripts too; all at once."""
-
-    def visit(node: Expr) -> Expr:
-        return by.get(node.name, node) if isinstance(node, Index) else node
-
-    return map_expr(expr, visit)
+    if type(expr) is Index:
+        return by.get(expr.name, expr)
+    below = children(expr)
+    if not below:
+        return expr
+    new = tuple([substitute(c, by) for c in below])
+    return expr if all(map(is_, below, new)) else _REBUILT[type(expr)](expr, new)
 
 
 def expressions(equation: Equation) -> tuple[Expr, ...]:
@@ -146,17 +154,17 @@ def map_equation(equation: Equation, function: Callable[[Expr], Expr]) -> Equati
     guard = None if equation.guard is None else function(equation.guard)
     if target is equation.target and value is equation.value and guard is equation.guard:
         return equation
-    return replace(equation, target=target, value=value, guard=guard)
+    return Equation(target, value, guard, pos=equation.pos)
 
 
 def map_statement(statement: Statement, function: Callable[[Expr], Expr]) -> Statement:
     """Map every expression of a statement; the statement itself where nothing changed."""
     if isinstance(statement, Equation):
         return map_equation(statement, function)
-    body = tuple(map_statement(s, function) for s in statement.body)
-    if all(a is b for a, b in zip(body, statement.body, strict=True)):
+    body = tuple([map_statement(s, function) for s in statement.body])
+    if all(map(is_, body, statement.body)):
         return statement
-    return replace(statement, body=body)
+    return Nest(statement.loops, body, pos=statement.pos)
 
 
 def map_program(program: Program, function: Callable[[Expr], Expr]) -> Program:
@@ -241,7 +249,7 @@ def _spliced(
     if isinstance(inner, Equation):
         raise IndexError(f"no statement at {path}")
     below = _spliced(inner.body, rest, new)
-    here: tuple[Statement, ...] = (replace(inner, body=below),) if below else ()
+    here: tuple[Statement, ...] = (Nest(inner.loops, below, pos=inner.pos),) if below else ()
     return (*body[:i], *here, *body[i + 1 :])
 
 

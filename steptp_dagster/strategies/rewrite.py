@@ -30,9 +30,9 @@ from steptp_dagster.leir.walk import (
     fresh_indices,
     fresh_tensors,
     index_names,
-    map_equation,
-    map_expr,
+    map_statement,
     replace_at,
+    substitute,
 )
 
 #: Most factors that a strategy offers for one loop.
@@ -63,13 +63,7 @@ def signed_with(program: SignedProgram, path: Path, *new: Statement) -> SignedPr
 
 def map_indices(statement: Statement, by: Mapping[str, Expr]) -> Statement:
     """Replace uses of indices in all expressions of a statement, all at once; loops stay."""
-
-    def visit(node: Expr) -> Expr:
-        return by.get(node.name, node) if isinstance(node, Index) else node
-
-    if isinstance(statement, Equation):
-        return map_equation(statement, lambda expr: map_expr(expr, visit))
-    return replace(statement, body=tuple(map_indices(s, by) for s in statement.body))
+    return map_statement(statement, lambda expr: substitute(expr, by))
 
 
 def rename_loops(statement: Statement, names: Mapping[str, str]) -> Statement:
