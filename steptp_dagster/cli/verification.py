@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from steptp_dagster.cli.files import as_data, read_candidate, read_valid, report
-from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say
+from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say, table
 from steptp_dagster.leir.limits import check_limits
 
 
@@ -13,7 +13,12 @@ from steptp_dagster.leir.limits import check_limits
 @click.argument("original")
 @click.argument("candidate")
 @click.option("--seed", default=0, show_default=True, help="Seed of the inputs.")
-@click.option("--target", default="llvm", show_default=True, help="Where both programs run.")
+@click.option(
+    "--target",
+    default="llvm",
+    show_default=True,
+    help="Where both programs run: llvm, cuda:sm_80 or cuda:sm_90.",
+)
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds before giving up.")
 @json_option
 @click.pass_context
@@ -31,14 +36,20 @@ def verify(
     A candidate without header lines has the original's signature. The work is done in a process
     of its own with a time and a memory limit.
 
-    Exit code: 0 accepted, 1 rejected (wrong values, not valid LEIR, or over the target limits),
-    2 a file cannot be read or parsed, the original is not valid, or wrong usage.
+    On a CUDA target both programs are built, and run if such a GPU is here; if none is, the
+    answer is "built", which is no acceptance.
+
+    Exit code: 0 accepted, 1 rejected (wrong values, not valid LEIR, or over the target limits) or
+    only built, 2 a file cannot be read or parsed, the original is not valid, or wrong usage.
     """
     from steptp_dagster.verify.pool import Verifier
     from steptp_dagster.verify.record import TARGETS
+    from steptp_dagster.verify.versions import nvrtc_available
 
     if target not in TARGETS:
         raise Failure(f"there is no target {target!r}; one of {', '.join(TARGETS)}")
+    if target.startswith("cuda:") and not nvrtc_available():
+        raise Failure(f"{target} needs NVRTC: pip install 'steptp-dagster[cuda]'")
     if seed < 0:
         raise Failure(f"a seed is not negative: {seed}")
     if not timeout > 0:
@@ -84,11 +95,14 @@ def zoo(context: click.Context, seed: int, as_json: bool) -> None:
 
 def _words(verdict: dict[str, Any], static: str) -> str:
     """The verdict for people: the answer first, then what speaks for it."""
-    if not verdict["accepted"]:
+    target = verdict["target"]
+    if verdict["equality"] == "built":
+        answer = f"built for {target}, not executed: {verdict['message']}"
+    elif not verdict["accepted"]:
         answer = f"rejected: {verdict['reason']}: {verdict['message']}".rstrip(": ")
     else:
         bits = "bit for bit" if verdict["bitwise"] else "not bit for bit"
-        answer = f"accepted: {verdict['equality']} ({bits} on llvm)"
+        answer = f"accepted: {verdict['equality']} ({bits} on {target})"
     lines = [answer]
     if static:
         lines.append(static)
@@ -98,7 +112,26 @@ def _words(verdict: dict[str, Any], static: str) -> str:
         numbers = (family[k] for k in ("difference", "original_error", "candidate_error"))
         cells = "".join(f"{_number(n):>13}" for n in numbers)
         lines.append(f"{family['family']:<23}{cells}  {family['failure'] or ''}".rstrip())
+    for whose, key in (("original", "original_kernels"), ("candidate", "kernels")):
+        if verdict[key]:
+            lines += [f"kernels of the {whose}", table([_launch(k) for k in verdict[key]])]
     return "\n".join(lines)
+
+
+def _launch(kernel: dict[str, Any]) -> dict[str, Any]:
+    """A kernel's figures in the words of the terminal."""
+    size = {axes: " x ".join(map(str, kernel[axes])) for axes in ("grid", "block")}
+    spills = kernel["spill_stores"] + kernel["spill_loads"]
+    return {
+        "nest": kernel["nest"],
+        **size,
+        "registers": kernel["registers"],
+        "stack": kernel["stack_bytes"],
+        "spills": spills,
+        "shared": kernel["shared_bytes"],
+        "barriers": kernel["barriers"],
+        "occupancy": f"{kernel['occupancy']:.0%}",
+    }
 
 
 def _number(value: float | str | None) -> str:

@@ -2,11 +2,17 @@
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from platform import machine
 from typing import Final
 
 #: Raise when families, thresholds or the lowering change what a verdict can say.
 VERIFIER: Final = "1"
+
+
+def nvrtc_available() -> bool:
+    """Whether CUDA targets can be built here, without loading TVM to find out."""
+    return find_spec("cuda") is not None and find_spec("nvidia") is not None
 
 
 @cache

@@ -1,6 +1,7 @@
 """The commands over programs: results, words and exit codes."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from steptp_dagster.cli.main import steptp
 from steptp_dagster.leir.fileform import read
+from steptp_dagster.verify.versions import nvrtc_available
 
 MATMUL = """# input A f32[6,4]
 # param W f32[4,5]
@@ -166,6 +168,21 @@ def test_wrong_use_is_exit_code_2(
     result = run(*(files.get(a, a) for a in arguments))
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
+
+
+@pytest.mark.skipif(not nvrtc_available(), reason="no NVRTC to build cubins with")
+def test_verify_builds_for_a_gpu(files: dict[str, str]) -> None:
+    pair = ("verify", files["matmul"], files["reordered"], "--target", "cuda:sm_90")
+    if shutil.which("nvidia-smi"):
+        pytest.skip("with a GPU the pair is run")
+    result = run(*pair, "--json")
+    verdict = data(result)
+    assert result.exit_code == 1
+    assert (verdict["accepted"], verdict["equality"]) == (False, "built")
+    assert verdict["kernels"][0]["registers"] > 0
+    told = run(*pair).stdout
+    assert told.startswith("built for cuda:sm_90, not executed: no GPU")
+    assert "registers" in told
 
 
 def test_verify_accepts(files: dict[str, str]) -> None:

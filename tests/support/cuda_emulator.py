@@ -23,7 +23,7 @@ from steptp_dagster.lowering.precision import Precision, in_precision
 
 COMPILER = shutil.which("g++")
 
-_HEADER = r"""
+HEADER = r"""
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -149,15 +149,14 @@ def emulate(
     """Lower and compile programs in one go. Raises Unlowerable, CalledProcessError."""
     as_run = [in_precision(program, precision) for program in programs]
     lowered = [lower(program) for program in as_run]
-    text = _HEADER + PROLOGUE
+    text = HEADER + PROLOGUE
     for number, program in enumerate(lowered):
-        body = program.source.removeprefix(PROLOGUE).replace('extern "C" __global__', "__global__")
+        body = as_function(program.source.removeprefix(PROLOGUE))
         text += f"namespace p{number} {{\n{body}\n}}\n"
         text += "".join(_wrapper(f"p{number}", kernel, body) for kernel in program.kernels)
     source, library = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(text, encoding="utf-8")
-    options = ["-O1", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
-    subprocess.run([str(COMPILER), *options, "-o", str(library), str(source)], check=True)
+    compile_library(source, library)
     loaded = ctypes.CDLL(str(library))
     return [
         Emulated(program, signed, Launcher(loaded, f"p{number}"))
@@ -165,12 +164,28 @@ def emulate(
     ]
 
 
-def _wrapper(prefix: str, kernel: CudaKernel, body: str) -> str:
-    """A C function that launches one kernel with its arguments in two tables."""
+def compile_library(source: Path, library: Path) -> None:
+    """A C++ file as a shared library, with IEEE arithmetic. Raises CalledProcessError."""
+    options = ["-O1", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-w"]
+    subprocess.run([str(COMPILER), *options, "-o", str(library), str(source)], check=True)
+
+
+def as_function(text: str) -> str:
+    """Kernels as plain functions of the unit."""
+    return text.replace('extern "C" __global__', "__global__")
+
+
+def parameter_types(kernel: CudaKernel, body: str) -> list[str]:
+    """The C types of a kernel's parameters."""
     signature = body[body.index(f" {kernel.name}(") :].split("(", 1)[1].split(")", 1)[0]
-    types = [
+    return [
         p.rsplit(" ", 1)[0].replace("__restrict__", "") for p in signature.split(",") if p.strip()
     ]
+
+
+def _wrapper(prefix: str, kernel: CudaKernel, body: str) -> str:
+    """A C function that launches one kernel with its arguments in two tables."""
+    types = parameter_types(kernel, body)
     pointers = len(kernel.tensors)
     arguments = [
         f"({t})pointers_{prefix}[{i}]" if i < pointers else f"counts_{prefix}[{i - pointers}]"
