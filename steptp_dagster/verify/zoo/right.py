@@ -3,6 +3,7 @@
 from typing import Final
 
 from steptp_dagster.verify.zoo import originals as o
+from steptp_dagster.verify.zoo.forms import FORMS
 from steptp_dagster.verify.zoo.pairs import Pair, edited, nests_of, rewritten
 
 _SCORES, _MASK, _ROW_MAX, _ROW_SUM, _WEIGHTED = nests_of(o.ATTENTION)
@@ -176,4 +177,5 @@ RIGHT: Final[tuple[Pair, ...]] = (
         "B^{6}_{tx=0}L^{8}_{a=0}L^{4}_{d=0}[F^{f32,g}_{tx,a}=F^{f32,g}_{tx,a}+G^{f32,g}_{tx,a,d};];",
         "B^{6}_{tx=0}L^{8}_{a=0}[D^{f16,g}_{tx,a}=F^{f32,g}_{tx,a};];",
     ),
+    *FORMS,
 )
