@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping
 
 from steptp_dagster.leir.accesses import Statement
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Access, Binary, Call, Expr
+from steptp_dagster.leir.ast import Access, Binary, Call, Expr, Nest
+from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Located, accesses_in, children, substitute, with_children
+from steptp_dagster.strategies.dataflow import Flow, flows, writes_of
 from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
 from steptp_dagster.strategies.streaming import streamed_total
 
@@ -26,19 +28,28 @@ def pieces(program: SignedProgram, names: Collection[str]) -> Pieces:
     analysis = Analysis.of(program)
     found: dict[str, Statement] = {}
     known = set(names)
-    for statement in analysis.accesses.statements:
-        equation = statement.equation
-        target = equation.target.name
-        if target in known or equation.guard is not None:
-            continue
-        if not _is_piece(equation.value) or len(analysis.accesses.writes[target]) != 1:
-            continue
-        if analysis.updates[statement.path].kind != "assignment":
-            continue
-        if any(access.name in known for access in accesses_in(equation.value)):
-            found[target] = statement
-            known.add(target)
+    for i, nest in enumerate(program.program.nests):
+        for flow in _piece_flows(nest):
+            if flow.target in known or known.isdisjoint(flow.read):
+                continue
+            path = (i, *flow.path)
+            if len(writes_of(analysis.accesses, flow.target)) != 1:
+                continue
+            if analysis.updates[path].kind != "assignment":
+                continue
+            found[flow.target] = analysis.accesses.statement_at[path]
+            known.add(flow.target)
     return found
+
+
+@per_nest
+def _piece_flows(nest: Nest) -> tuple[Flow, ...]:
+    """The equations of a nest that may define pieces, by their form."""
+    return tuple(
+        flow
+        for flow in flows(nest)
+        if flow.equation.guard is None and _is_piece(flow.equation.value)
+    )
 
 
 def _is_piece(value: Expr) -> bool:

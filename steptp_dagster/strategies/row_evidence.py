@@ -3,7 +3,9 @@
 from math import prod
 
 from steptp_dagster.leir.analysis import Analysis
+from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import SignedProgram
@@ -11,9 +13,9 @@ from steptp_dagster.leir.walk import (
     Path,
     accesses_in,
     equations,
+    equations_in,
     expressions,
     loops_around,
-    tensor_names,
 )
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
@@ -126,14 +128,21 @@ def removed_tensors(before: SignedProgram, after: SignedProgram) -> tuple[str, .
 
 
 def _only_first(first: SignedProgram, second: SignedProgram) -> tuple[str, ...]:
-    left = tensor_names(second.program)
+    left = {name for nest in second.program.nests for name in _tensors(nest)}
+    names = (name for nest in first.program.nests for name in _tensors(nest))
+    return tuple(name for name in dict.fromkeys(names) if name not in left)
+
+
+@per_nest
+def _tensors(nest: Nest) -> tuple[str, ...]:
+    """The tensors of a nest by first occurrence: targets, then values, then guards."""
     names = (
         access.name
-        for one in equations(first.program)
+        for one in equations_in(nest)
         for expr in expressions(one.equation)
         for access in accesses_in(expr)
     )
-    return tuple(name for name in dict.fromkeys(names) if name not in left)
+    return tuple(dict.fromkeys(names))
 
 
 def _dtype(program: SignedProgram, name: str) -> str:

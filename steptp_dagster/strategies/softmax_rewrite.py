@@ -22,6 +22,7 @@ from steptp_dagster.leir.walk import (
     map_equation,
     map_expr,
 )
+from steptp_dagster.strategies.dataflow import flows
 from steptp_dagster.strategies.inlining import decisive_reads, rounds_when_stored
 from steptp_dagster.strategies.rewrite import equation_at, new_tensor_names
 from steptp_dagster.strategies.running import Copy, last_step
@@ -325,18 +326,20 @@ def _names_at(program: SignedProgram, paths: tuple[Path, ...]) -> tuple[str, ...
 
 def pruned(program: SignedProgram, names: tuple[str, ...]) -> SignedProgram:
     """The program without those of the tensors that nothing else reads any more."""
-    uses = Analysis.of(program).accesses.by_tensor
-    dead = {name for name in names if name in uses and name not in program.signature.by_name}
+    found = [
+        ((i, *flow.path), flow)
+        for i, nest in enumerate(program.program.nests)
+        for flow in flows(nest)
+    ]
+    dead = {name for name in names if name not in program.signature.by_name}
     while True:
-        read = {
-            name
-            for name in dead
-            if any(use.statement.equation.target.name not in dead for use in uses[name])
-        }
+        read = {name for _, f in found if f.target not in dead for name in dead & f.read}
         if not read:
             break
         dead -= read
-    gone: Changes = {use.statement.path: () for name in sorted(dead) for use in uses[name]}
+    gone: Changes = {
+        path: () for path, f in found if f.target in dead or not dead.isdisjoint(f.read)
+    }
     if not gone:
         return program
     new = rebuilt(program.program, gone, {}, lambda node: node)

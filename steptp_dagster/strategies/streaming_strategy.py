@@ -2,14 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from steptp_dagster.leir.nest_memory import remember
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.legality import Fault, fault
 from steptp_dagster.strategies.misses import Miss
 
 Match = TypeVar("Match")
+
+#: What strategies found in programs, with strategy and program.
+_REMEMBERED: Final = 64
+_known: Final[dict[tuple[int, int], tuple[Strategy, SignedProgram, tuple[Any, ...]]]] = {}
 
 
 class StreamingStrategy(Strategy, Generic[Match]):
@@ -34,15 +39,15 @@ class StreamingStrategy(Strategy, Generic[Match]):
     def objection(self, program: SignedProgram, found: Match, site: Site) -> Fault:
         """Why the match is no site in this variant: a precondition and words, or None.
 
-        By default the checker's objection to the result.
+        By default the checker's objection to the result, which ``apply`` remembers.
         """
-        return fault(self.rewritten(program, found, site))
+        return fault(self.apply(program, site))
 
     def survey(self, program: SignedProgram) -> Survey:
         """Every match that can be rewritten, and every near miss, in the finder's order."""
         sites: list[Site] = []
         refusals: list[Refusal] = []
-        for found in self.candidates(program):
+        for found in self._candidates(program):
             if isinstance(found, Miss):
                 refusals.append(Refusal(self.name, found.path, found.reason, found.message))
                 continue
@@ -58,9 +63,18 @@ class StreamingStrategy(Strategy, Generic[Match]):
         """Rewrite the match that the site names."""
         return self.rewritten(program, self.found_at(program, site), site)
 
+    def _candidates(self, program: SignedProgram) -> tuple[Match | Miss, ...]:
+        """``candidates``, remembered: a survey, its steps and their explanations ask for them."""
+        key = id(self), id(program)
+        known = _known.get(key)
+        if known is None or known[0] is not self or known[1] is not program:
+            made = self, program, tuple(self.candidates(program))
+            known = remember(_known, key, made, _REMEMBERED)
+        return known[2]
+
     def found_at(self, program: SignedProgram, site: Site) -> Match:
         """The match that a site of this program names. Raises ValueError where there is none."""
-        for found in self.candidates(program):
+        for found in self._candidates(program):
             if not isinstance(found, Miss) and site in self.sites_of(found):
                 return found
         raise ValueError(f"no such site in this program: {site.describe()}")

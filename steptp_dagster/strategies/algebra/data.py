@@ -52,35 +52,36 @@ def values_of(signed: SignedProgram) -> ValueFacts:
 _Term = tuple[bool, frozenset[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Traits:
-    """What the data flow of a program needs of one equation.
-
-    ``decisive`` are the tensors that decide in it; ``sums`` and ``exponents`` the terms of the
-    sums in it, and of those that ``exp`` takes. ``selects``: it has a use for infinities.
-    """
+    """What the data flow of a program needs of one equation."""
 
     flow: Flow
-    decisive: frozenset[str]
-    sums: tuple[tuple[_Term, ...], ...]
-    exponents: tuple[tuple[_Term, ...], ...]
-    selects: bool
+
+    @cached_property
+    def decisive(self) -> frozenset[str]:
+        """The tensors that decide in it."""
+        return frozenset([access.name for access in decisive(self.flow.equation)])
+
+    @cached_property
+    def sums(self) -> tuple[tuple[_Term, ...], ...]:
+        """The terms of the sums in it, but for what ``exp`` takes."""
+        return tuple(map(_terms, _sums(self.flow.equation.value)))
+
+    @cached_property
+    def exponents(self) -> tuple[tuple[_Term, ...], ...]:
+        """The terms of the sums that ``exp`` takes."""
+        return tuple(map(_terms, _exponents(self.flow.equation.value)))
+
+    @cached_property
+    def selects(self) -> bool:
+        """Whether it has a use for infinities."""
+        return any(_selects(node) for node in _nodes(self.flow.equation))
 
 
 @per_nest
 def _traits(nest: Nest) -> tuple[_Traits, ...]:
-    return tuple(map(_traits_of, flows(nest)))
-
-
-def _traits_of(flow: Flow) -> _Traits:
-    value = flow.equation.value
-    return _Traits(
-        flow,
-        frozenset([access.name for access in decisive(flow.equation)]),
-        tuple(map(_terms, _sums(value))),
-        tuple(map(_terms, _exponents(value))),
-        any(_selects(node) for node in _nodes(flow.equation)),
-    )
+    return tuple(map(_Traits, flows(nest)))
 
 
 def _terms(total: Expr) -> tuple[_Term, ...]:
@@ -131,7 +132,10 @@ class Data:
         if known is None:
             reached = self._reached(tensor)
             known = self._decided[tensor] = tuple(
-                path for path, traits in self._traits if not reached.isdisjoint(traits.decisive)
+                path
+                for path, traits in self._traits
+                if not reached.isdisjoint(traits.flow.read)
+                and not reached.isdisjoint(traits.decisive)
             )
         return known
 

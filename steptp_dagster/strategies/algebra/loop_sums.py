@@ -232,20 +232,23 @@ def into_sums(program: SignedProgram) -> Iterator[LoopWay]:
         if after >= len(nests) or name in program.signature.by_name:
             continue
         scaling = single(nests[after])
-        if scaling is None or readers_of(program.program, name) != (found.path, (after, 0)):
+        if scaling is None:
+            continue
+        moved = _at_the_sum(found, nests[after], scaling)
+        if moved is None or readers_of(program.program, name) != (found.path, (after, 0)):
             continue
         if len(writers_of(program.program, scaling.target.name)) != 1:
             continue
-        moved = _at_the_sum(found, nests[after], scaling)
-        if moved is not None:
-            way = _pushed(program, found, moved)
-            if way is not None:
-                yield way
+        way = _pushed(program, found, moved)
+        if way is not None:
+            yield way
 
 
 def _at_the_sum(found: _Sum, nest: Nest, scaling: Equation) -> Equation | None:
     """The scaling equation in the indices of the sum, or None where it reads it elsewhere."""
     name = found.equation.target.name
+    if not isinstance(scaling.value, Binary) or scaling.value.op not in ("*", "/"):
+        return None
     reads = [a for a in accesses_in(scaling.value) if a.name == name]
     if len(reads) != 1:
         return None

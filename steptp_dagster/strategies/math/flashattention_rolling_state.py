@@ -86,7 +86,7 @@ class FlashattentionRollingState(AttentionStrategy):
 
     def objection(self, program: SignedProgram, found: Attention, site: Site) -> Fault:
         """The checker's objection; a state over the limits has a name of its own."""
-        broken = fault(self.rewritten(program, found, site))
+        broken = fault(self.apply(program, site))
         if broken is not None and broken[0] == "result-over-limits":
             return "state-too-large", broken[1]
         return broken

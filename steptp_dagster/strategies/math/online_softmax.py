@@ -131,7 +131,7 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
             message, reason = rounding_observed(program, found), "rounding-observed"
         if message is not None:
             return reason, message
-        result = self.rewritten(program, found, site)
+        result = self.apply(program, site)
         if result == program:
             return "no-normalisation", "what normalises reads the last steps already"
         return fault(result)
