@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from steptp_dagster import progress
 from steptp_dagster.dataset.config import Profile, load
+from steptp_dagster.dataset.ids import canonical_json
 from steptp_dagster.dataset.incremental import Origin
 from steptp_dagster.dataset.parallel import Workers, cores, workers
-from steptp_dagster.dataset.versions import code_version
+from steptp_dagster.dataset.schemas import Row
+from steptp_dagster.dataset.versions import code_version, releases, revision
 
 #: Environment variable with the profile's name, for code locations.
 PROFILE_VARIABLE = "STEPTP_PROFILE"
@@ -18,6 +22,17 @@ PROFILE_VARIABLE = "STEPTP_PROFILE"
 WORKERS_VARIABLE = "STEPTP_WORKERS"
 #: Run tag that asks for progress on standard error instead of the run's log.
 PROGRESS_TAG = "steptp/progress"
+
+
+def run_row(job: str, profile: str) -> Row:
+    """What is known of a run, apart from its id."""
+    return {
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "job": job,
+        "profile": profile,
+        "revision": revision(),
+        "releases": canonical_json(releases()),
+    }
 
 
 RunContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
@@ -47,7 +62,9 @@ class Build(dg.ConfigurableResource[str]):
 
     def origin(self, context: RunContext, stage: str) -> Origin:
         """What the lineage of new rows says."""
-        return Origin(context.run.run_id, code_version(stage))
+        run = context.run
+        describe = partial(run_row, run.job_name, self.profile.name)
+        return Origin(run.run_id, code_version(stage), describe)
 
     def progress(self, context: RunContext) -> "progress.Progress[Any]":
         """A bar or lines on standard error for the command line, else lines in the run's log."""

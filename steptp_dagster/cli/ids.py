@@ -1,4 +1,4 @@
-"""Commands over one row: ``show ID``, ``lineage ID``."""
+"""Rows by the start of their id, and ``show ID``."""
 
 import json
 from dataclasses import dataclass
@@ -168,76 +168,3 @@ def _words(found: Found, extra: dict[str, Any]) -> str:
     known = {k: v for k, v in row.items() if k != "code"}
     lines = [f"{k}: {v}" for k, v in known.items()]
     return "\n".join([f"source {found.id}", *lines, "--- code ---", row["code"].rstrip()])
-
-
-@click.command()
-@click.argument("id_", metavar="ID")
-@data_option
-@json_option
-def lineage(id_: str, data: Path | None, as_json: bool) -> None:
-    """Trace a record, step or program back to its source, with the runs that made each part."""
-    with opened(data) as connection:
-        chain = trace(connection, find(connection, id_))
-    columns = ["what", "id", "detail", "run_id", "created_at", "code_version"]
-    emit(chain, lambda: table(chain, columns[:-1]), as_json=as_json)
-
-
-def trace(connection: "duckdb.DuckDBPyConnection", found: Found) -> list[dict[str, Any]]:
-    """From a row back to the source program, nearest first."""
-    chain: list[dict[str, Any]] = []
-    step: str | None = None
-    source: str | None = None
-    if found.noun == "record":
-        chain.append(_link(connection, "record", found.id, found.row["split"], found.row["unit"]))
-        step = found.row["step_ids"][-1]
-    elif found.noun == "step":
-        step = found.id
-    elif found.noun == "program":
-        chain.append(_link(connection, "program", found.id, "", found.row["unit"]))
-        step, source = _origin(connection, found.id)
-    else:
-        source = found.id
-    while step is not None:
-        (row,) = fetch(connection, "select * from transformed_steps where step_id = ?", [step])
-        for verdict in fetch(
-            connection, "select * from gpu_verification where step_id = ?", [step]
-        ):
-            detail = f"{verdict['target']}: {verdict['equality']}"
-            chain.append(_link(connection, "verdict", step, detail, verdict["unit"]))
-        detail = f"{row['strategy']} {row['parameters']}"
-        chain.append(_link(connection, "step", step, detail, row["unit"]))
-        step, source = row["parent_step_id"], row["source_id"]
-    if source is not None:
-        (row,) = fetch(connection, "select * from translations where source_id = ?", [source])
-        detail = f"fidelity {row['fidelity']:.1e}" if row["fidelity"] is not None else "refused"
-        chain.append(_link(connection, "translation", row["leir_id"] or "", detail, row["unit"]))
-        (row,) = fetch(connection, "select * from source_programs where source_id = ?", [source])
-        detail = f"{row['program']} {row['dtype']} {row['shapes']} code {row['code_hash']}"
-        chain.append(_link(connection, "source", source, detail, row["unit"]))
-    return chain
-
-
-def _origin(connection: "duckdb.DuckDBPyConnection", leir: str) -> tuple[str | None, str | None]:
-    """The step that made a program, or the source that was translated to it."""
-    translated = fetch(
-        connection, "select min(source_id) as id from translations where leir_id = ?", [leir]
-    )
-    if translated[0]["id"] is not None:
-        return None, translated[0]["id"]
-    made = fetch(
-        connection,
-        "select step_id as id from transformed_steps where result_leir_id = ? "
-        "order by step_depth, step_id limit 1",
-        [leir],
-    )
-    return (made[0]["id"] if made else None), None
-
-
-def _link(
-    connection: "duckdb.DuckDBPyConnection", what: str, id_: str, detail: str, unit: str
-) -> dict[str, Any]:
-    rows = fetch(
-        connection, "select run_id, created_at, code_version from lineage where unit = ?", [unit]
-    )
-    made = rows[0] if rows else {"run_id": None, "created_at": None, "code_version": None}
-    return {"what": what, "id": id_, "detail": detail, **made}

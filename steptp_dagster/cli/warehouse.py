@@ -103,7 +103,7 @@ def sql(query: str, as_csv: bool, data: Path | None, as_json: bool) -> None:
     """Run a DuckDB query on the warehouse (read-only).
 
     Tables: source_programs, user_programs, translations, leir_programs, surveys, transformed_steps,
-    gpu_verification, filtered_dataset, exclusions, statistics, zoo, lineage, timings; views:
+    gpu_verification, filtered_dataset, exclusions, statistics, zoo, lineage, timings, runs; views:
     step_overview, record_lineage, refusals.
     """
     import csv

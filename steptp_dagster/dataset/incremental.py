@@ -20,7 +20,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.errors import SchemaErrors
 
-from steptp_dagster.dataset.schemas import LINEAGE, TIMINGS, Row, empty, frame
+from steptp_dagster.dataset.schemas import LINEAGE, RUNS, TIMINGS, Row, empty, frame
 from steptp_dagster.dataset.store import Store, read_if_sound, write_aside
 
 
@@ -57,10 +57,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which run computes, for the lineage of new rows."""
+    """Which run computes, for the lineage of new rows.
+
+    ``describe`` gives the run's row of ``runs`` (without ``run_id``); asked when it makes a row.
+    """
 
     run_id: str = "direct"
     code_version: str = ""
+    describe: Callable[[], Row] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,8 @@ def update(
             units |= found
             missing = [unit for key, unit in found.items() if key not in there]
             new += len(missing)
+            if missing:
+                _note(store, origin)
             for made in _batched(compute(missing), batch) if missing else ():
                 number += 1
                 frames = _frames(stage, program, made, origin)
@@ -159,6 +165,14 @@ def update(
             dropped=len(there - units.keys()),
             rows={name: final[name] for name in stage.tables},
         )
+
+
+def _note(store: Store, origin: Origin) -> None:
+    """Write the run's row before its first rows of other tables; a run has a file of its own."""
+    path = store.part("runs", origin.run_id)
+    if origin.describe is not None and not path.exists():
+        row = {"run_id": origin.run_id, **origin.describe()}
+        write_aside(path, validated(RUNS, frame(RUNS, [row])))
 
 
 def _number(stem: str) -> int:

@@ -387,6 +387,18 @@ TIMINGS = _table(
         "host": _text("name of the machine"),
     },
 )
+RUNS = _table(
+    "runs",
+    "One row per Dagster run that made rows. Differs from build to build.",
+    {
+        "run_id": _text("Dagster run; `lineage` names it"),
+        "started_at": _text("UTC, ISO 8601: when it first made a row"),
+        "job": _text("name of the job"),
+        "profile": _text("name of the profile"),
+        "revision": _text("git commit of the project, `+` where files differ from it; or empty"),
+        "releases": _text("JSON: releases of Python and of the packages that take part"),
+    },
+)
 
 #: Tables that are equal, byte for byte, in every build of the same code and profile.
 STABLE: dict[str, pa.DataFrameSchema] = {
@@ -409,7 +421,12 @@ STABLE: dict[str, pa.DataFrameSchema] = {
         ZOO,
     )
 }
-TABLES: dict[str, pa.DataFrameSchema] = {**STABLE, "lineage": LINEAGE, "timings": TIMINGS}
+TABLES: dict[str, pa.DataFrameSchema] = {
+    **STABLE,
+    "lineage": LINEAGE,
+    "timings": TIMINGS,
+    "runs": RUNS,
+}
 
 
 def polars_schema(table: pa.DataFrameSchema) -> pl.Schema:

@@ -6,6 +6,8 @@ keep their ids, and nothing after them is computed again.
 """
 
 import inspect
+import platform
+import subprocess
 from functools import cache
 from hashlib import blake2b
 from importlib import metadata
@@ -63,6 +65,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "steps": ("leir", "reasoning", "dataset/programs.py", "dataset/stages/steps.py"),
     "verdicts": ("leir", "lowering", "verify", "dataset/stages/verdicts.py"),
+    "negatives": ("leir", "lowering", "verify", "dataset/stages/negatives.py"),
     "records": ("dataset", "leir"),
 }
 #: Stage -> installed packages whose release takes part in its rows.
@@ -73,6 +76,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "user_leir": ("torch", "numpy", "apache-tvm"),
     "steps": (),
     "verdicts": ("apache-tvm", "numpy"),
+    "negatives": ("apache-tvm", "numpy"),
     "records": ("tiktoken",),
 }
 
@@ -115,6 +119,26 @@ def package_version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "absent"
+
+
+def releases() -> dict[str, str]:
+    """Releases of Python and of everything installed that can change a row."""
+    names = sorted({name for group in PACKAGES.values() for name in group})
+    known = (*names, "dagster", "duckdb", "polars")
+    return {"python": platform.python_version(), **{name: package_version(name) for name in known}}
+
+
+def revision() -> str:
+    """The git commit of the project's files, ``+`` where they differ from it; or empty."""
+    told = []
+    for question in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"]):
+        command = ["git", "-C", str(ROOT), *question]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        told.append(done.stdout.strip())
+    return told[0] + ("+" if told[1] else "")
 
 
 @cache

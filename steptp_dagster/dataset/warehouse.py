@@ -68,7 +68,12 @@ class Loaded:
 
 
 def stage_files(store: Store, table: str, programs: Sequence[str]) -> list[Path]:
-    """Finished stage files with rows of a table: those of the programs, and undivided ones."""
+    """Finished stage files with rows of a table: those of the programs, and undivided ones.
+
+    Runs have a file each, whatever they were for.
+    """
+    if table == "runs":
+        return sorted(store.root.glob("runs/*/part.parquet"))
     folders = FOLDERS.get(table, (table,))
     paths = [store.part(folder, p) for folder in folders for p in (*programs, WHOLE)]
     return [path for path in paths if path.exists()]

@@ -154,7 +154,7 @@ def test_show_refuses_in_words(run: Run, name: str, message: str) -> None:
 
 
 def test_lineage_leads_from_a_chained_step_to_its_source(run: Run) -> None:
-    chain = read(run("lineage", key("step", "softmax/compute_inline/2"), "--json"))
+    chain = read(run("lineage", key("step", "softmax/compute_inline/2"), "--json"))["links"]
     assert [(link["what"], link["id"]) for link in chain] == [
         ("verdict", key("step", "softmax/compute_inline/2")),
         ("step", key("step", "softmax/compute_inline/2")),
@@ -167,7 +167,7 @@ def test_lineage_leads_from_a_chained_step_to_its_source(run: Run) -> None:
 
 
 def test_lineage_of_a_result_names_the_step_that_made_it(run: Run) -> None:
-    chain = read(run("lineage", key("leir", "softmax/compute_inline/1"), "--json"))
+    chain = read(run("lineage", key("leir", "softmax/compute_inline/1"), "--json"))["links"]
     assert [link["what"] for link in chain] == [
         "program",
         "verdict",

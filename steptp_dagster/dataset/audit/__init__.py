@@ -1,0 +1,1 @@
+"""What is wrong with a data folder: stage files, ids, references, versions, warehouse, export."""

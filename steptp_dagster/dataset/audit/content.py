@@ -1,0 +1,151 @@
+"""Rows made again from what they hold: ids, hashes, measures, texts, answers."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import polars as pl
+
+from steptp_dagster.dataset import ids
+from steptp_dagster.dataset.audit.defects import Defect
+from steptp_dagster.dataset.ids import canonical_json
+from steptp_dagster.dataset.programs import row_of, signed_of
+from steptp_dagster.dataset.records import PROMPT_VERSION, BadAnswer, read_answer
+from steptp_dagster.dataset.schemas import Row
+from steptp_dagster.leir.texterror import TextError
+from steptp_dagster.strategies.registry import strategies
+
+#: Columns that hold JSON text, by table.
+JSON_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "source_programs": ("inputs", "params", "shapes"),
+    "transformed_steps": ("site", "parameters", "reasoning"),
+    "gpu_verification": ("static", "numeric", "margins", "seeds", "toolchain"),
+}
+
+
+def content(tables: Mapping[str, pl.DataFrame]) -> Iterator[Defect]:
+    """Everything that one row, or a row and those it names, gives away."""
+    for name, check in CHECKS.items():
+        rows = tables.get(name)
+        for row in rows.iter_rows(named=True) if rows is not None else ():
+            yield from check(name, row)
+    yield from _answers(tables)
+
+
+def _source(table: str, row: Row) -> Iterator[Defect]:
+    yield from _json(table, row, row["source_id"])
+    shapes = _loaded(row["shapes"])
+    if isinstance(shapes, dict):
+        parts = (row["program"], row["code_hash"], row["dtype"], shapes, row["seed"], row["form"])
+        yield from _same(table, row["source_id"], "source_id", ids.source_id(*parts))
+
+
+def _program(table: str, row: Row) -> Iterator[Defect]:
+    name = row["leir_id"]
+    try:
+        signed = signed_of(row["signature"], row["text"])
+    except (TextError, ValueError) as error:
+        yield Defect("unparsable", table, name, " ".join(str(error).split()))
+        return
+    again = row_of(signed)
+    if again["text"] != row["text"]:
+        yield Defect("unparsable", table, name, "the text is not in canonical form")
+    for column in ("leir_id", "structural_hash"):
+        yield from _same(table, name, column, again[column], row[column])
+    for column, value in again.items():
+        if isinstance(value, int) and value != row[column]:
+            said = f"{column} is {row[column]}, the text gives {value}"
+            yield Defect("wrong-measure", table, name, said)
+
+
+def _step(table: str, row: Row) -> Iterator[Defect]:
+    name = row["step_id"]
+    yield from _json(table, row, name)
+    site, values = _loaded(row["site"]), _loaded(row["parameters"])
+    if isinstance(site, list) and not isinstance(values, ValueError):
+        identity = (row["source_id"], row["parent_leir_id"], row["strategy"])
+        made = ids.step_id(*identity, row["strategy_version"], site, values)
+        yield from _same(table, name, "step_id", made)
+    known = strategies().get(row["strategy"])
+    if known is None:
+        yield Defect("unknown-strategy", table, name, row["strategy"])
+    elif known.version != row["strategy_version"]:
+        said = f"{row['strategy']} {row['strategy_version']}, today {known.version}"
+        yield Defect("outdated-strategy", table, name, said)
+
+
+def _survey(table: str, row: Row) -> Iterator[Defect]:
+    identity = (row["source_id"], row["parent_leir_id"], row["parent_step_id"], row["strategy"])
+    made = ids.digest("survey", *identity)
+    yield from _same(table, row["survey_id"], "survey_id", made)
+
+
+def _verdict(table: str, row: Row) -> Iterator[Defect]:
+    yield from _json(table, row, row["step_id"])
+    accepted = row["equality"] != "rejected"
+    if accepted != row["equal_pass"] or accepted != (row["reason"] is None):
+        said = f"{row['equality']}, passes: {row['equal_pass']}, reason: {row['reason']}"
+        yield Defect("disagreement", table, row["step_id"], said)
+
+
+def _record(table: str, row: Row) -> Iterator[Defect]:
+    made = ids.record_id(row["step_ids"], row["task"], PROMPT_VERSION)
+    yield from _same(table, row["record_id"], "record_id", made)
+
+
+CHECKS: Final[dict[str, Callable[[str, Row], Iterator[Defect]]]] = {
+    "source_programs": _source,
+    "leir_programs": _program,
+    "transformed_steps": _step,
+    "surveys": _survey,
+    "gpu_verification": _verdict,
+    "filtered_dataset": _record,
+}
+
+
+def _same(
+    table: str, name: str, column: str, made: str, held: str | None = None
+) -> Iterator[Defect]:
+    if made != (name if held is None else held):
+        yield Defect("wrong-id", table, name, f"{column}: the content gives {made}")
+
+
+def _json(table: str, row: Row, name: str) -> Iterator[Defect]:
+    for column in JSON_COLUMNS.get(table, ()):
+        held = _loaded(row[column])
+        if isinstance(held, ValueError):
+            yield Defect("unparsable", table, name, f"{column} is no JSON: {held}")
+        elif canonical_json(held) != row[column]:
+            yield Defect("unparsable", table, name, f"{column} is not canonical JSON")
+
+
+def _loaded(text: str) -> Any:  # noqa: ANN401 - whatever the JSON holds, or the error
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        return error
+
+
+def _answers(tables: Mapping[str, pl.DataFrame]) -> Iterator[Defect]:
+    """Single-step records whose answer is not their step, in the program that it leads to."""
+    names = ("filtered_dataset", "transformed_steps", "leir_programs")
+    if not all(name in tables for name in names):
+        return
+    records, steps, programs = (tables[name] for name in names)
+    texts = dict(programs.select("leir_id", "text").rows())
+    made = dict(steps.select("step_id", pl.struct("strategy", "result_leir_id")).rows())
+    for row in records.filter(pl.col("task") == "single").iter_rows(named=True):
+        reply = row["messages"][-1]["content"] if row["messages"] else ""
+        try:
+            _, told = read_answer(reply)
+        except BadAnswer as error:
+            yield Defect("unparsable", "filtered_dataset", row["record_id"], str(error))
+            continue
+        step = made.get(row["step_ids"][-1]) if row["step_ids"] else None
+        if step is None:
+            continue  # told by the references
+        if told["strategy"] != step["strategy"] or told["leir"] != texts.get(
+            step["result_leir_id"]
+        ):
+            said = "the answer is not the strategy and result of the step"
+            yield Defect("wrong-answer", "filtered_dataset", row["record_id"], said)
