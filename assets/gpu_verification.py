@@ -31,7 +31,7 @@ def gpu_verification(
     context: dg.AssetExecutionContext, store: ParquetStore, build: Build, tvm: TvmExecutor
 ) -> dg.MaterializeResult:
     """Every pair of programs judged statically and numerically, in isolated processes."""
-    from steptp_dagster.dataset.stages.verdicts import update_verdicts
+    from steptp_dagster.dataset.stages.judgements import update_judgements
 
     profile, origin = build.profile, build.origin(context, "verdicts")
     progress = build.progress(context)
@@ -40,7 +40,7 @@ def gpu_verification(
             context,
             store.files,
             GPU_VERIFICATION,
-            lambda p: update_verdicts(store.files, p, profile, verifier, origin, progress),
+            lambda p: update_judgements(store.files, p, profile, verifier, origin, progress),
             lambda programs: judged(store.files, programs),
             workers=verifier.workers,
             stop=verifier.close,

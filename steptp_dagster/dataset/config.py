@@ -103,17 +103,19 @@ class UserPlan:
 class StepPlan:
     """How many steps are taken.
 
-    ``sites`` steps of each strategy from each source, chosen by hash; then, ``depth`` times,
-    ``chains`` results of each source become parents themselves, with ``chain_sites`` steps of
-    each strategy. ``tokens`` is the longest program (in tokens) that a step may start from.
-    Results of the strategies in ``prefer`` become parents before others, the first name first, so
-    that steps which need others before them are reached. ``reasoning`` is the style of the texts
-    (``reasoning.style``): for training, or everything. ``trajectories`` chains of every length
-    from each source, chosen by hash, are judged as a whole; into ``negatives`` steps of each
-    source mistakes are put, for candidates that are wrong.
+    ``sites`` steps of each strategy from each source, chosen by hash (of those that ``sites_of``
+    names as many as it says); then, ``depth`` times, ``chains`` results of each source become
+    parents themselves, with ``chain_sites`` steps of each strategy, none of which may come back
+    to a structure that its chain has been at. ``tokens`` is the longest program (in tokens) that
+    a step may start from. Results of the strategies in ``prefer`` become parents before others,
+    the first name first, so that steps which need others before them are reached. ``reasoning``
+    is the style of the texts (``reasoning.style``): for training, or everything. ``trajectories``
+    chains of every length from each source, chosen by hash, are judged as a whole; into
+    ``negatives`` steps of each source mistakes are put, for candidates that are wrong.
     """
 
     sites: int = 4
+    sites_of: dict[str, int] = field(default_factory=dict)
     depth: int = 1
     chains: int = 1
     chain_sites: int = 1
@@ -126,6 +128,7 @@ class StepPlan:
     def __post_init__(self) -> None:
         """Refuse nothing to do."""
         positive(sites=self.sites, tokens=self.tokens)
+        positive(**{f"sites_of.{name}": count for name, count in self.sites_of.items()})
         counts = (self.depth, self.chains, self.chain_sites, self.trajectories, self.negatives)
         if min(counts) < 0 or max(counts) >= ENDLESS:
             raise ValueError(

@@ -9,17 +9,22 @@ from typing import Final
 import yaml
 
 from steptp_dagster.dataset.mapping import build
-from steptp_dagster.verify.reasons import REASONS
+from steptp_dagster.verify import reasons
 
 FILE: Final = Path(__file__).with_name("prompts.yaml")
 
 #: Reasons that say something of the candidate, not of the machine or of too little evidence.
-TOLD: Final = tuple(
-    reason
-    for reason in REASONS
-    if reason
-    not in ("invalid-original", "too-large", "first-touch-undecidable", "too-few-families")
-    and reason not in ("crashed", "timed-out", "out-of-memory")
+TOLD: Final = (
+    reasons.SIGNATURE_CHANGED,
+    reasons.INVALID,
+    reasons.OVER_LIMITS,
+    reasons.INPUT_OVERWRITTEN,
+    reasons.OUT_OF_BOUNDS,
+    reasons.INTEGERS_DIFFER,
+    reasons.MATHEMATICS,
+    reasons.INFINITY_LOST,
+    reasons.NEW_NON_FINITE,
+    reasons.UNSTABLE,
 )
 
 

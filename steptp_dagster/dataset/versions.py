@@ -66,6 +66,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "steps": ("leir", "reasoning", "dataset/programs.py", "dataset/stages/steps.py"),
     "verdicts": ("leir", "lowering", "verify", "dataset/stages/verdicts.py"),
     "negatives": ("leir", "lowering", "verify", "dataset/stages/negatives.py"),
+    "tokens": ("leir", "lowering", "dataset/tokens.py", "dataset/token_counts.py"),
     "records": ("dataset", "leir"),
 }
 #: Stage -> installed packages whose release takes part in its rows.
@@ -77,6 +78,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "steps": (),
     "verdicts": ("apache-tvm", "numpy"),
     "negatives": ("apache-tvm", "numpy"),
+    "tokens": ("apache-tvm", "dashscope", "tiktoken"),
     "records": ("tiktoken",),
 }
 

@@ -1,7 +1,7 @@
 """Steps: every strategy surveyed on every source, and on some results; the chosen sites taken."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -22,6 +22,7 @@ from steptp_dagster.dataset.schemas import (
 )
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import strategy_version
+from steptp_dagster.leir.canonical import structural_hash
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.progress import Progress
 from steptp_dagster.reasoning.check import grounding
@@ -62,7 +63,10 @@ class UnknownStrategy(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A program that steps start from: a source, or the result of a step."""
+    """A program that steps start from: a source, or the result of a step.
+
+    ``passed`` are the structural hashes of the programs from the source to it, itself included.
+    """
 
     source_id: str
     leir_id: str
@@ -71,6 +75,7 @@ class Parent:
     signature: str
     text: str
     tokens: int
+    passed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +106,19 @@ def update_steps(
         return progress(f"steps of {program}", len(missing), made)
 
     def chains(depth: int) -> "Chains":
-        return Chains(profile, depth)
+        return Chains(profile, depth, sources)
 
+    plan = profile.steps
     parents = source_parents(store, program)
+    sources = {parent.leir_id: parent.passed[0] for parent in parents}
     return update(
         store,
         STAGE,
         program,
-        units(parents, profile, profile.steps.sites),
+        units(parents, profile, lambda name: plan.sites_of.get(name, plan.sites)),
         compute,
         origin=origin,
-        grow=[chains(depth) for depth in range(profile.steps.depth)],
+        grow=[chains(depth) for depth in range(plan.depth)],
     )
 
 
@@ -123,20 +130,33 @@ def source_parents(store: Store, program: str) -> list[Parent]:
         for row in store.read(TRANSLATIONS, program).to_dicts()
         if row["leir_id"] is not None and not row["screens"]
     ]
-    return [_parent(row["source_id"], programs[row["leir_id"]], None, 0) for row in fine]
+    return [_parent(row["source_id"], programs[row["leir_id"]], None, ()) for row in fine]
 
 
-def _parent(source: str, row: Row, step: str | None, depth: int) -> Parent:
-    return Parent(source, row["leir_id"], step, depth, row["signature"], row["text"], row["tokens"])
+def _parent(source: str, row: Row, step: str | None, passed: tuple[str, ...]) -> Parent:
+    return Parent(
+        source_id=source,
+        leir_id=row["leir_id"],
+        step_id=step,
+        depth=len(passed),
+        signature=row["signature"],
+        text=row["text"],
+        tokens=row["tokens"],
+        passed=(*passed, row["structural_hash"]),
+    )
 
 
-def units(parents: Sequence[Parent], profile: Profile, sites: int) -> list[Unit]:
-    """One unit per parent and strategy, parents together. Raises BrokenPlugin, UnknownStrategy."""
+def units(parents: Sequence[Parent], profile: Profile, sites: Callable[[str], int]) -> list[Unit]:
+    """One unit per parent and strategy, parents together; ``sites`` steps of each strategy.
+
+    Raises BrokenPlugin, UnknownStrategy.
+    """
     if broken := faults():
         raise BrokenPlugin("; ".join(map(str, broken)))
     known = strategies()
     chosen = sorted(known) if profile.strategies is None else profile.strategies
-    if unknown := [name for name in (*chosen, *profile.steps.prefer) if name not in known]:
+    named = (*chosen, *profile.steps.prefer, *profile.steps.sites_of)
+    if unknown := [n for n in (*named, *profile.balance.named_strategies) if n not in known]:
         raise UnknownStrategy(f"no strategy {unknown[0]!r}; one of {', '.join(sorted(known))}")
     return [
         Unit(
@@ -148,12 +168,13 @@ def units(parents: Sequence[Parent], profile: Profile, sites: int) -> list[Unit]
                 parent.step_id,
                 name,
                 strategy_version(name),
-                [sites, profile.steps.tokens, profile.seed, profile.steps.reasoning],
+                parent.passed,
+                [sites(name), profile.steps.tokens, profile.seed, profile.steps.reasoning],
             ),
             Task(
                 parent,
                 name,
-                sites,
+                sites(name),
                 profile.steps.tokens,
                 profile.seed,
                 profile.steps.reasoning,
@@ -166,10 +187,14 @@ def units(parents: Sequence[Parent], profile: Profile, sites: int) -> list[Unit]
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Wants steps that start from results of steps of one depth, chosen by hash."""
+    """Wants steps that start from results of steps of one depth, chosen by hash.
+
+    ``sources`` are the structural hashes of the source programs by id.
+    """
 
     profile: Profile
     depth: int
+    sources: Mapping[str, str]
 
     def __call__(self, rows: Mapping[str, pl.DataFrame]) -> list[Unit]:
         """The units that start from the chosen results."""
@@ -184,12 +209,25 @@ class Chains:
             if pair not in seen:
                 seen.add(pair)
                 by_source.setdefault(step["source_id"], []).append(step)
+        hashes = self._hashes(rows, programs)
         parents = [
-            _parent(source, programs[s["result_leir_id"]], s["step_id"], self.depth + 1)
+            _parent(source, programs[s["result_leir_id"]], s["step_id"], hashes[s["step_id"]])
             for source, own in sorted(by_source.items())
             for s in own[: plan.chains]
         ]
-        return units(parents, self.profile, plan.chain_sites)
+        return units(parents, self.profile, lambda _: plan.chain_sites)
+
+    def _hashes(
+        self, rows: Mapping[str, pl.DataFrame], programs: Mapping[str, Row]
+    ) -> dict[str, tuple[str, ...]]:
+        """For every step the structural hashes of the programs on its way, the source first."""
+        sources = self.sources
+        passed: dict[str, tuple[str, ...]] = {}
+        for step in rows["transformed_steps"].sort("step_depth").to_dicts():
+            before, parent = step["parent_step_id"], step["parent_leir_id"]
+            known = sources.get(parent) or programs[parent]["structural_hash"]
+            passed[step["step_id"]] = (*(passed[before] if before else ()), known)
+        return passed
 
     def _order(self, step: Row) -> tuple[int, str]:
         """Results of preferred strategies first, and by hash."""
@@ -222,6 +260,8 @@ def _rows(task: Task, signed: SignedProgram) -> dict[str, list[Row]]:
             for outcome in _outcomes(chosen, signed, survey.sites, task):
                 if isinstance(outcome, Refusal):
                     refusals.append(outcome)
+                elif (again := _nothing_new(outcome, task.parent)) is not None:
+                    refusals.append(again)
                 else:
                     steps.append(compared(chosen, outcome))
                 if len(steps) == task.sites:
@@ -252,6 +292,20 @@ def _rows(task: Task, signed: SignedProgram) -> dict[str, list[Row]]:
         "transformed_steps": rows,
         "step_programs": list(distinct.values()),
     }
+
+
+def _nothing_new(step: Step, parent: Parent) -> Refusal | None:
+    """Why a step leads nowhere: to the structure of its program, or of one on the way there."""
+    found = structural_hash(step.after)
+    if found == parent.passed[-1]:
+        message = "the result differs from the program in names and order of operands only"
+        return Refusal(step.strategy, step.site.path, "no-change", message)
+    if found in parent.passed:
+        number = parent.passed.index(found)
+        where = f"after {number} of its {len(parent.passed) - 1} steps" if number else "its source"
+        message = f"the result has the structure of a program that the chain has been at: {where}"
+        return Refusal(step.strategy, step.site.path, "comes-back", message)
+    return None
 
 
 def _outcomes(

@@ -119,18 +119,18 @@ def judge(
     before = time.perf_counter()
     for unit, verdict in verifier.verify_many(tasks):
         now = time.perf_counter()
-        yield Made(unit, {"verdicts": [_row(unit, verdict)]}, now - before)
+        ids = {"parent_leir_id": unit.payload[0], "result_leir_id": unit.payload[1]}
+        yield Made(unit, {"verdicts": [{**ids, **judged(verdict)}]}, now - before)
         before = time.perf_counter()
 
 
-def _row(unit: Unit, verdict: "Verdict") -> Row:
+def judged(verdict: "Verdict") -> Row:
+    """The columns of a verdict: target, passes, label, reason and evidence."""
     told = verdict.to_json()
     built = verdict.reason not in NOT_BUILT
     numeric = {key: told[key] for key in ("families", "dropped_families", "message")}
     return {
         "target": verdict.target,
-        "parent_leir_id": unit.payload[0],
-        "result_leir_id": unit.payload[1],
         "build_pass": built,
         "exec_pass": built and verdict.reason not in NOT_RUN,
         "equal_pass": verdict.accepted,

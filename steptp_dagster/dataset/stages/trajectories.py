@@ -1,0 +1,159 @@
+"""Trajectories: chains of accepted steps, their first and last program judged as one pair."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.ids import digest, rank
+from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
+from steptp_dagster.dataset.programs import signed_of
+from steptp_dagster.dataset.schemas import (
+    GPU_VERIFICATION,
+    LEIR_PROGRAMS,
+    TRAJECTORIES,
+    TRANSFORMED_STEPS,
+    Row,
+)
+from steptp_dagster.dataset.stages.verdicts import judged
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.versions import code_version
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.progress import Progress
+
+if TYPE_CHECKING:
+    from steptp_dagster.verify.pool import Verifier
+
+STAGE = Stage("trajectories", {"trajectories": TRAJECTORIES}, {"trajectories": ("trajectory_id",)})
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """A chain of steps, and both its ends as rows of ``leir_programs``."""
+
+    steps: tuple[Row, ...]
+    first: Row
+    last: Row
+
+    @property
+    def step_ids(self) -> list[str]:
+        """The ids of the steps, in order."""
+        return [step["step_id"] for step in self.steps]
+
+
+def update_trajectories(
+    store: Store,
+    program: str,
+    profile: Profile,
+    verifier: "Verifier",
+    origin: Origin,
+    progress: Progress[Made],
+) -> Report:
+    """Bring the trajectories of one program up to date; its steps are judged already."""
+
+    def compute(missing: Sequence[Unit]) -> Iterator[Made]:
+        made = judge(missing, verifier)
+        return progress(f"trajectories of {program}", len(missing), made)
+
+    plan = profile.verification
+    wanted = [
+        Unit(
+            digest(
+                "unit",
+                "trajectories",
+                code_version("verdicts"),
+                path.step_ids,
+                path.first["leir_id"],
+                path.last["leir_id"],
+                plan.target,
+                plan.seed,
+            ),
+            path,
+        )
+        for path in paths(store, program, profile)
+    ]
+    return update(store, STAGE, program, wanted, compute, origin=origin)
+
+
+def paths(store: Store, program: str, profile: Profile) -> list[Trajectory]:
+    """The chains that the profile asks for: of each source and length, the first by hash."""
+    steps = store.read(TRANSFORMED_STEPS, program)
+    accepted = accepted_steps(steps, store.read(GPU_VERIFICATION, program))
+    programs = {
+        row["leir_id"]: row
+        for name in ("leir_programs", "step_programs")
+        for row in store.read(LEIR_PROGRAMS, program, name).to_dicts()
+    }
+    found = []
+    for chain in chosen(accepted, profile.steps.trajectories, profile.seed):
+        ends = chain[0]["parent_leir_id"], chain[-1]["result_leir_id"]
+        found.append(Trajectory(chain, programs[ends[0]], programs[ends[1]]))
+    return found
+
+
+def accepted_steps(steps: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Row]:
+    """Grounded steps that every target accepted, and every step before them, by id."""
+    fine = set(
+        verdicts.group_by("step_id")
+        .agg(pl.col("equal_pass").all())
+        .filter("equal_pass")["step_id"]
+        .to_list()
+    )
+    accepted: dict[str, Row] = {}
+    for step in steps.sort("step_depth", "step_id").to_dicts():
+        before = step["parent_step_id"]
+        sound = step["step_id"] in fine and not step["mismatches"]
+        if sound and (before is None or before in accepted):
+            accepted[step["step_id"]] = step
+    return accepted
+
+
+def chosen(accepted: Mapping[str, Row], most: int, seed: int) -> list[tuple[Row, ...]]:
+    """Up to ``most`` chains of every source and length of at least two, by a hash of their end.
+
+    Every step ends one chain; there are no others.
+    """
+    by_length: dict[tuple[str, int], list[Row]] = {}
+    for step in accepted.values():
+        if step["step_depth"] > 0:
+            by_length.setdefault((step["source_id"], step["step_depth"]), []).append(step)
+    found = []
+    for name in sorted(by_length):
+        ends = sorted(by_length[name], key=lambda s: rank(seed, "trajectory", s["step_id"]))
+        found += [_chain(end, accepted) for end in ends[:most]]
+    return found
+
+
+def _chain(end: Row, accepted: Mapping[str, Row]) -> tuple[Row, ...]:
+    steps = [end]
+    while (before := steps[0]["parent_step_id"]) is not None:
+        steps.insert(0, accepted[before])
+    return tuple(steps)
+
+
+def judge(missing: Sequence[Unit], verifier: "Verifier") -> Iterator[Made]:
+    """The verdict of every missing trajectory, in order."""
+    pairs = ((unit, _signed(unit.payload.first), _signed(unit.payload.last)) for unit in missing)
+    before = time.perf_counter()
+    for unit, verdict in verifier.verify_many(pairs):
+        path: Trajectory = unit.payload
+        row: Row = {
+            "trajectory_id": digest("trajectory", path.step_ids),
+            "source_id": path.steps[0]["source_id"],
+            "step_ids": path.step_ids,
+            "strategies": [step["strategy"] for step in path.steps],
+            "length": len(path.steps),
+            "first_leir_id": path.first["leir_id"],
+            "last_leir_id": path.last["leir_id"],
+            **judged(verdict),
+        }
+        now = time.perf_counter()
+        yield Made(unit, {"trajectories": [row]}, now - before)
+        before = time.perf_counter()
+
+
+def _signed(row: Row) -> SignedProgram:
+    return signed_of(row["signature"], row["text"])

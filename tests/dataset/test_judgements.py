@@ -1,0 +1,189 @@
+"""Steps that lead on, trajectories and wrong candidates, on one small program."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from steptp_dagster import progress
+from steptp_dagster.dataset.config import Profile, load
+from steptp_dagster.dataset.incremental import Origin, Unit
+from steptp_dagster.dataset.parallel import Workers
+from steptp_dagster.dataset.programs import row_of, signed_of
+from steptp_dagster.dataset.prompts import TOLD
+from steptp_dagster.dataset.schemas import (
+    LEIR_PROGRAMS,
+    NEGATIVES,
+    SURVEYS,
+    TRAJECTORIES,
+    TRANSFORMED_STEPS,
+)
+from steptp_dagster.dataset.stages import negatives
+from steptp_dagster.dataset.stages.judgements import update_judgements
+from steptp_dagster.dataset.stages.steps import update_steps
+from steptp_dagster.dataset.store import Store
+from steptp_dagster.leir.canonical import structural_hash
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.violation import Violation
+from steptp_dagster.verify.mutation.catalogue import KINDS
+from steptp_dagster.verify.record import Verdict, rejection
+from tests.support.rows import fill, key, source_row
+
+SIGNED = signed_of(
+    "# input A f32[8,6]\n# output D f32[8,6]\n",
+    "L^{8}_{a=0}L^{6}_{c=0}[D^{f32,g}_{a,c}=A^{f32,g}_{a,c}+1.0;];",
+)
+ACCEPTED = Verdict(True, "exact", True, None)
+
+
+class Judge:
+    """Stands for the pool: the real verdict, or one and the same."""
+
+    def __init__(self, verdict: Verdict | None = None) -> None:
+        self.verdict = verdict
+        self.pairs = 0
+
+    def verify_many(self, pairs: Any) -> Iterator[tuple[Unit, Verdict]]:
+        for unit, original, candidate in pairs:
+            self.pairs += 1
+            yield unit, self.verdict or really(original, candidate)
+
+
+def really(original: SignedProgram, candidate: SignedProgram) -> Verdict:
+    """The verdict itself; importing it takes seconds, so only where it is wanted."""
+    from steptp_dagster.verify.verdict import verify
+
+    return verify(original, candidate)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Stage files of one translated program with two loops."""
+    row = {**row_of(SIGNED), "unit": key("unit leir")}
+    told = dict.fromkeys(("refusal", "message", "fidelity", "interpreted"))
+    lists: dict[str, list[Any]] = {"comparisons": [], "roundings": [], "screens": []}
+    translation = {
+        "source_id": key("source", "copy", "f32"),
+        "leir_id": row["leir_id"],
+        **told,
+        **lists,
+        "unit": key("unit translation"),
+    }
+    store = Store(tmp_path)
+    sources = [source_row("copy", "elementwise")]
+    fill(
+        store,
+        {"source_programs": sources, "translations": [translation], "leir_programs": [row]},
+        "copy",
+    )
+    return store
+
+
+def profile(**steps: Any) -> Profile:
+    tiny = load("tiny")
+    plan = replace(tiny.steps, sites=1, chains=1, chain_sites=2, **steps)
+    return replace(tiny, strategies=("loop_reorder", "loop_unrolling", "loop_split"), steps=plan)
+
+
+def taken(store: Store, chosen: Profile) -> pl.DataFrame:
+    update_steps(store, "copy", chosen, Workers(None), Origin(), progress.silent)
+    return store.read(TRANSFORMED_STEPS, "copy")
+
+
+def judged(store: Store, chosen: Profile, pool: Any) -> None:
+    update_judgements(store, "copy", chosen, pool, Origin(), progress.silent)
+
+
+def test_no_chain_comes_back_to_a_structure(store: Store) -> None:
+    steps = taken(store, profile(depth=4, prefer=("loop_reorder",)))
+    programs = {
+        row["leir_id"]: row["structural_hash"]
+        for name in ("leir_programs", "step_programs")
+        for row in store.read(LEIR_PROGRAMS, "copy", name).to_dicts()
+    }
+    by_id = {row["step_id"]: row for row in steps.to_dicts()}
+    assert steps["step_depth"].max() == 4
+    for row in by_id.values():
+        passed = [programs[row["result_leir_id"]]]
+        at: dict[str, Any] | None = row
+        while at is not None:
+            passed.append(programs[at["parent_leir_id"]])
+            at = by_id[at["parent_step_id"]] if at["parent_step_id"] else None
+        assert len(set(passed)) == len(passed) == row["step_depth"] + 2
+    refusals = store.read(SURVEYS, "copy").explode("refusals").unnest("refusals")
+    messages = refusals.filter(pl.col("reason") == "comes-back")["message"].to_list()
+    assert messages
+    assert all("a program that the chain has been at: " in message for message in messages)
+
+
+def test_trajectories_join_ends_that_are_judged_as_one_pair(store: Store) -> None:
+    chosen = profile(depth=3, trajectories=2, negatives=0)
+    steps = taken(store, chosen)
+    pool = Judge(ACCEPTED)
+    judged(store, chosen, pool)
+    table = store.read(TRAJECTORIES, "copy")
+    assert dict(table["length"].value_counts().sort("length").rows()) == {2: 2, 3: 2, 4: 2}
+    rows = {row["step_id"]: row for row in steps.to_dicts()}
+    for trajectory in table.to_dicts():
+        chain = [rows[name] for name in trajectory["step_ids"]]
+        assert chain[0]["parent_leir_id"] == trajectory["first_leir_id"]
+        assert chain[-1]["result_leir_id"] == trajectory["last_leir_id"]
+        for before, after in pairwise(chain):
+            assert after["parent_leir_id"] == before["result_leir_id"]
+    before = pool.pairs
+    judged(store, chosen, pool)
+    assert pool.pairs == before
+
+
+def test_a_rejected_step_ends_no_trajectory(store: Store) -> None:
+    chosen = profile(depth=2, trajectories=5, negatives=3)
+    taken(store, chosen)
+    judged(store, chosen, Judge(rejection("different-mathematics", "")))
+    assert store.read(TRAJECTORIES, "copy").is_empty()
+    assert store.read(NEGATIVES, "copy").is_empty()
+
+
+def test_wrong_candidates_are_rejected_by_the_real_verdict(store: Store) -> None:
+    chosen = profile(depth=1, trajectories=0, negatives=6)
+    taken(store, chosen)
+    pool = Judge()
+    judged(store, chosen, pool)
+    table = store.read(NEGATIVES, "copy")
+    assert table.height == 6
+    assert table["kind"].n_unique() >= 4
+    assert table.filter("usable").height >= 3
+    assert not table.filter("usable")["equal_pass"].any()
+    assert set(table.filter("usable")["reason"]) <= set(TOLD)
+    for row in table.to_dicts():
+        candidate = signed_of("# input A f32[8,6]\n# output D f32[8,6]\n", row["candidate"])
+        assert structural_hash(candidate) == row["candidate_hash"]
+        assert row["change"].endswith(").")
+    before = pool.pairs
+    judged(store, chosen, pool)
+    assert pool.pairs == before
+
+
+@pytest.mark.parametrize(
+    ("verdict", "usable"),
+    [
+        (ACCEPTED, False),
+        (rejection("different-mathematics", ""), True),
+        (rejection("timed-out", ""), False),
+        (rejection("too-few-families", ""), False),
+        (rejection("invalid", "", (Violation("undecided", "perhaps"),)), False),
+        (rejection("invalid", "", (Violation("race", "two writes"),)), True),
+    ],
+)
+def test_only_what_is_proved_wrong_counts(verdict: Verdict, usable: bool) -> None:
+    assert negatives.rejected(verdict) is usable
+
+
+def test_every_kind_of_mistake_has_words() -> None:
+    for kind in KINDS:
+        words = negatives.mistake(kind)
+        assert words != kind
+        assert not words.endswith(".")
