@@ -202,7 +202,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "transformed_steps",
     ),
     "unknown run": (unknown_run, "no-run", "00000000-0000"),
-    "answer edited": (edited_answer, "wrong-answer", "the answer is not"),
+    "answer edited": (edited_answer, "wrong-answer", "the answer has another"),
     "record of another task": (
         lambda d: first_row(d, "filtered_dataset", "all", step_ids=["0" * 32]),
         "wrong-id",

@@ -7,10 +7,10 @@ from typing import Any, Final
 import polars as pl
 
 from steptp_dagster.dataset import ids
+from steptp_dagster.dataset.answers import BadAnswer, read_answer
 from steptp_dagster.dataset.audit.defects import Defect
 from steptp_dagster.dataset.ids import canonical_json
 from steptp_dagster.dataset.programs import row_of, signed_of
-from steptp_dagster.dataset.records import PROMPT_VERSION, BadAnswer, read_answer
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.leir.texterror import TextError
 from steptp_dagster.strategies.registry import strategies
@@ -89,7 +89,8 @@ def _verdict(table: str, row: Row) -> Iterator[Defect]:
 
 
 def _record(table: str, row: Row) -> Iterator[Defect]:
-    made = ids.record_id(row["step_ids"], row["task"], PROMPT_VERSION)
+    contents = [message["content"] for message in row["messages"]]
+    made = ids.record_id(row["step_ids"], row["task"], contents)
     yield from _same(table, row["record_id"], "record_id", made)
 
 
@@ -127,25 +128,40 @@ def _loaded(text: str) -> Any:  # noqa: ANN401 - whatever the JSON holds, or the
 
 
 def _answers(tables: Mapping[str, pl.DataFrame]) -> Iterator[Defect]:
-    """Single-step records whose answer is not their step, in the program that it leads to."""
+    """Records whose answer is not their steps and the programs that these lead to."""
     names = ("filtered_dataset", "transformed_steps", "leir_programs")
     if not all(name in tables for name in names):
         return
     records, steps, programs = (tables[name] for name in names)
     texts = dict(programs.select("leir_id", "text").rows())
-    made = dict(steps.select("step_id", pl.struct("strategy", "result_leir_id")).rows())
-    for row in records.filter(pl.col("task") == "single").iter_rows(named=True):
+    made = {
+        step: {"strategy": strategy, "leir": texts.get(result)}
+        for step, strategy, result in steps.select(
+            "step_id", "strategy", "result_leir_id"
+        ).iter_rows()
+    }
+    for row in records.iter_rows(named=True):
         reply = row["messages"][-1]["content"] if row["messages"] else ""
         try:
-            _, told = read_answer(reply)
+            told = _told(reply, row["task"], reasoning=row["reasoning_tokens"] > 0)
         except BadAnswer as error:
             yield Defect("unparsable", "filtered_dataset", row["record_id"], str(error))
             continue
-        step = made.get(row["step_ids"][-1]) if row["step_ids"] else None
-        if step is None:
-            continue  # told by the references
-        if told["strategy"] != step["strategy"] or told["leir"] != texts.get(
-            step["result_leir_id"]
-        ):
-            said = "the answer is not the strategy and result of the step"
-            yield Defect("wrong-answer", "filtered_dataset", row["record_id"], said)
+        for step, answer in zip(row["step_ids"], told, strict=False):
+            wanted = made.get(step, {})
+            if odd := [name for name, value in wanted.items() if answer.get(name, value) != value]:
+                said = f"the answer has another {' and '.join(odd)} than the step {step}"
+                yield Defect("wrong-answer", "filtered_dataset", row["record_id"], said)
+
+
+def _told(reply: str, task: str, *, reasoning: bool) -> list[dict[str, Any]]:
+    """The steps that an answer gives, none of a negative record; in LEIR or another language."""
+    for language in ("leir", "tir", "cuda"):
+        try:
+            _, answer = read_answer(reply, task, language, reasoning=reasoning)
+        except BadAnswer:
+            if language == "cuda":
+                read_answer(reply, task, reasoning=reasoning)
+            continue
+        break
+    return {"single": [answer], "negative": []}.get(task, answer.get("steps", []))
