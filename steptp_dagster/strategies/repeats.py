@@ -1,9 +1,10 @@
 """Parts of expressions that occur more than once, up to the names of loop indices."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from steptp_dagster.leir.ast import Access, Expr, Index, Loop
+from steptp_dagster.leir.ast import Access, Expr, Index, Loop, Nest
+from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import typed_equation
 from steptp_dagster.leir.walk import (
@@ -47,11 +48,10 @@ def repeated(program: SignedProgram) -> tuple[tuple[Occurrence, ...], ...]:
     groups: dict[Key, list[Occurrence]] = {}
     above: dict[Key, list[Key | None]] = {}
     for one in equations(program.program):
-        for typed, parent in operations_with_parents(typed_equation(one.equation).value):
-            found, key = _occurrence(one, typed.expr, typed.dtype.name)
-            groups.setdefault(key, []).append(found)
-            outer = None if parent is None else _occurrence(one, parent.expr, parent.dtype.name)[1]
-            above.setdefault(key, []).append(outer)
+        for part in _parts(program.program.nests[one.path[0]])[one.path[1:]]:
+            found = Occurrence(one, part.expr, part.dtype, part.indices)
+            groups.setdefault(part.key, []).append(found)
+            above.setdefault(part.key, []).append(part.outer)
 
     def inside(key: Key) -> bool:
         outer = above[key][0]
@@ -63,12 +63,36 @@ def repeated(program: SignedProgram) -> tuple[tuple[Occurrence, ...], ...]:
     )
 
 
-def _occurrence(one: Located, part: Expr, dtype: str) -> tuple[Occurrence, Key]:
-    indices = tuple(dict.fromkeys(e.name for e in iter_expr(part) if isinstance(e, Index)))
-    found = Occurrence(one, part, dtype, indices)
-    names = fresh_indices(())
-    canonical = substitute(part, {name: Index(next(names)) for name in indices})
-    return found, (canonical, dtype, tuple(loop.start for loop in found.loops))
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An operation of an equation of some nest, with its key and that of the one around it."""
+
+    expr: Expr
+    dtype: str
+    indices: tuple[str, ...]
+    key: Key
+    outer: Key | None
+
+
+@per_nest
+def _parts(nest: Nest) -> Mapping[Path, tuple[_Part, ...]]:
+    """The operations in the values of a nest, by the equation's path below it."""
+    return {one.path: tuple(_parts_of(one)) for one in equations_in(nest)}
+
+
+def _parts_of(one: Located) -> Iterator[_Part]:
+    starts = {loop.index: loop.start for loop in one.loops}
+    keys: dict[int, Key] = {}
+    for typed, parent in operations_with_parents(typed_equation(one.equation).value):
+        indices = tuple(
+            dict.fromkeys([e.name for e in iter_expr(typed.expr) if isinstance(e, Index)])
+        )
+        names = fresh_indices(())
+        canonical = substitute(typed.expr, {name: Index(next(names)) for name in indices})
+        key = canonical, typed.dtype.name, tuple([starts[name] for name in indices])
+        keys[id(typed)] = key
+        outer = None if parent is None else keys[id(parent)]
+        yield _Part(typed.expr, typed.dtype.name, indices, key, outer)
 
 
 def across_nests(

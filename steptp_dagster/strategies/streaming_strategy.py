@@ -2,19 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Final, Generic, TypeVar
+from functools import cached_property
+from typing import Generic, TypeVar
 
-from steptp_dagster.leir.nest_memory import remember
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.legality import Fault, fault
 from steptp_dagster.strategies.misses import Miss
+from steptp_dagster.strategies.remembered import PerProgram
 
 Match = TypeVar("Match")
-
-#: What strategies found in programs, with strategy and program.
-_REMEMBERED: Final = 64
-_known: Final[dict[tuple[int, int], tuple[Strategy, SignedProgram, tuple[Any, ...]]]] = {}
 
 
 class StreamingStrategy(Strategy, Generic[Match]):
@@ -63,14 +60,10 @@ class StreamingStrategy(Strategy, Generic[Match]):
         """Rewrite the match that the site names."""
         return self.rewritten(program, self.found_at(program, site), site)
 
-    def _candidates(self, program: SignedProgram) -> tuple[Match | Miss, ...]:
-        """``candidates``, remembered: a survey, its steps and their explanations ask for them."""
-        key = id(self), id(program)
-        known = _known.get(key)
-        if known is None or known[0] is not self or known[1] is not program:
-            made = self, program, tuple(self.candidates(program))
-            known = remember(_known, key, made, _REMEMBERED)
-        return known[2]
+    @cached_property
+    def _candidates(self) -> PerProgram[tuple[Match | Miss, ...]]:
+        """``candidates``, remembered."""
+        return PerProgram(lambda program: tuple(self.candidates(program)))
 
     def found_at(self, program: SignedProgram, site: Site) -> Match:
         """The match that a site of this program names. Raises ValueError where there is none."""

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import ClassVar, Final
 
 from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr, Nest
-from steptp_dagster.leir.nest_memory import per_nest, remember
+from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import Typed, typed_equation
@@ -32,6 +32,7 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, pair, transition
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.legality import fault
+from steptp_dagster.strategies.remembered import PerProgram
 
 #: What the value of every rule but an exact one must not do, in this order.
 TYPES: Final = "types-differ"
@@ -57,6 +58,11 @@ class AlgebraicStrategy(Strategy):
     @cached_property
     def _rules(self) -> dict[str, Rule]:
         return {rule.name: rule for rule in self.rules}
+
+    @cached_property
+    def _known(self) -> PerProgram["_Known"]:
+        """What a survey found and proved serves the steps that are taken and their explanations."""
+        return PerProgram(lambda _: _Known())
 
     @cached_property
     def _matches(self) -> Callable[[Nest], Mapping[Path, tuple["_Found", ...]]]:
@@ -102,7 +108,7 @@ class AlgebraicStrategy(Strategy):
     def _loop_ways(self, program: SignedProgram) -> tuple[LoopWay, ...]:
         if self.loop_law is None:
             return ()
-        known = _known_of(self, program)
+        known = self._known(program)
         if known.loop_ways is None:
             known.loop_ways = tuple(self.loop_law[2](program))
         return known.loop_ways
@@ -178,7 +184,7 @@ class AlgebraicStrategy(Strategy):
 
     def _ways_at(self, program: SignedProgram, one: Located) -> tuple["Way", ...]:
         """Every way at one equation, with what was proved about it before."""
-        known = _known_of(self, program).ways
+        known = self._known(program).ways
         found = known.get(one.path)
         if found is None:
             found = known[one.path] = tuple(self._find(program, one))
@@ -197,23 +203,8 @@ class AlgebraicStrategy(Strategy):
 class _Known:
     """The ways that a strategy found in one program, by the path of the equation."""
 
-    strategy: AlgebraicStrategy
-    program: SignedProgram
     ways: dict[Path, tuple["Way", ...]] = field(default_factory=dict)
     loop_ways: tuple[LoopWay, ...] | None = None
-
-
-#: What a survey proved serves the steps that are taken and their explanations.
-_REMEMBERED: Final = 64
-_known: Final[dict[tuple[int, int], _Known]] = {}
-
-
-def _known_of(strategy: AlgebraicStrategy, program: SignedProgram) -> _Known:
-    key = id(strategy), id(program)
-    found = _known.get(key)
-    if found is None or found.strategy is not strategy or found.program is not program:
-        found = remember(_known, key, _Known(strategy, program), _REMEMBERED)
-    return found
 
 
 def _value_at(program: SignedProgram, path: Path) -> Expr:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Nest
 from steptp_dagster.leir.printer import expr_text
@@ -25,6 +26,7 @@ from steptp_dagster.strategies.naming import (
     own_header,
     same_types,
 )
+from steptp_dagster.strategies.remembered import PerProgram
 from steptp_dagster.strategies.repeats import (
     Occurrence,
     across_nests,
@@ -113,7 +115,9 @@ class CommonSubexpressionElimination(Strategy):
         first = run[0]
         found = _built(program, run, place)
         if isinstance(found, _Shared):
-            return Site.of(self.name, first.one.path, part=expr_text(first.part), place=place)
+            site = Site.of(self.name, first.one.path, part=expr_text(first.part), place=place)
+            _results(program).setdefault(site, (run, found))
+            return site
         return Refusal(self.name, first.one.path, *found)
 
     def preconditions_at(self, site: Site) -> tuple[str, ...]:
@@ -189,14 +193,21 @@ def _runs(
     yield from (("l", run) for run in in_one_body(program, group))
 
 
+#: Occurrences and result at sites, as a survey found them.
+_results: Final = PerProgram(lambda _: dict[Site, tuple[tuple[Occurrence, ...], _Shared]]())
+
+
 def _at(program: SignedProgram, site: Site) -> tuple[tuple[Occurrence, ...], _Shared]:
+    known = _results(program).get(site)
+    if known is not None:
+        return known
     for group in repeated(program):
         for place, run in _runs(program, group):
             here = (run[0].one.path, expr_text(run[0].part), place)
             if here == (site.path, site.text("part"), site.text("place")):
                 found = _built(program, run, place)
                 if isinstance(found, _Shared):
-                    return run, found
+                    return _results(program).setdefault(site, (run, found))
     raise ValueError(f"no site of this program: {site.describe()}")
 
 
