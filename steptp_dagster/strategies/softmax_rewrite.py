@@ -134,6 +134,29 @@ def rounding_observed(program: SignedProgram, rows: Rows) -> str | None:
     return None
 
 
+def maximum_rounded(program: SignedProgram, rows: Rows) -> str | None:
+    """What would still read the maximum as it is stored, rounded, or None.
+
+    A running sum is relative to the maximum that it runs beside, which has the evaluation type.
+    Where the stored maximum is narrower, ``exp(S-M)/Z`` would take the two from different maxima:
+    on large scores they are far apart.
+    """
+    if rows.streamed:
+        return None
+    accesses = Analysis.of(program).accesses
+    stored = () if rows.prefix else (rows.max_path,)
+    copies = tuple(copy.path for copy in rows.copies)
+    own = {rows.max_path, rows.sum_path, *rows.inits, *copies}
+    for path in (*stored, *copies):
+        equation = accesses.statement_at[path].equation
+        name = equation.target.name
+        readers = (use.statement.path for use in accesses.by_tensor[name])
+        rounds = rounds_when_stored(replace(equation, value=rows.score))
+        if rounds and any(reader not in own for reader in readers):
+            return f"{name} is rounded to {equation.target.dtype}, the running maximum is not"
+    return None
+
+
 def state_tensor(name: str, like: Access, scope: str) -> Access:
     """A tensor for running values: like another one, in its evaluation type."""
     return replace(like, name=name, dtype=DTYPES[like.dtype].evaluation.name, scope=scope)

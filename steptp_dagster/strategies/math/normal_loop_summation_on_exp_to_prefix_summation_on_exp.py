@@ -7,6 +7,7 @@ from steptp_dagster.strategies.base import Site
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, pair, transition
 from steptp_dagster.strategies.facts import Explanation
+from steptp_dagster.strategies.legality import Fault
 from steptp_dagster.strategies.misses import Miss
 from steptp_dagster.strategies.row_evidence import (
     extent_fact,
@@ -19,7 +20,7 @@ from steptp_dagster.strategies.row_evidence import (
     value_fact,
 )
 from steptp_dagster.strategies.softmax_evidence import rows_evidence
-from steptp_dagster.strategies.softmax_rewrite import prefix_sum
+from steptp_dagster.strategies.softmax_rewrite import maximum_rounded, prefix_sum
 from steptp_dagster.strategies.softmax_rows import Rows, find_sums
 from steptp_dagster.strategies.streaming_strategy import StreamingStrategy
 
@@ -58,7 +59,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
 
     name = "normal_loop_summation_on_exp_to_prefix_summation_on_exp"
     level = "math"
-    version = "2"
+    version = "3"
     summary = "Turns a sum of exponentials relative to a maximum into running sums."
     preconditions = (
         "guarded-update",
@@ -73,6 +74,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
         "sum-private-elsewhere",
         "scores-change",
         "read-too-early",
+        "rounding-observed",
     )
 
     def candidates(self, program: SignedProgram) -> Iterable[Rows | Miss]:
@@ -82,6 +84,13 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
     def sites_of(self, found: Rows) -> tuple[Site, ...]:
         """One site, at the maximum, that names the sum."""
         return (Site.of(self.name, found.max_path, sum=number(found.sum_path)),)
+
+    def objection(self, program: SignedProgram, found: Rows, site: Site) -> Fault:
+        """What stands against it: a maximum whose rounding something else sees, the checker."""
+        message = maximum_rounded(program, found)
+        if message is not None:
+            return "rounding-observed", message
+        return super().objection(program, found, site)
 
     def rewritten(self, program: SignedProgram, found: Rows, site: Site) -> SignedProgram:
         """Put the recurrence beside the running maximum and drop the sum's pass."""

@@ -25,6 +25,7 @@ from steptp_dagster.strategies.softmax_evidence import rows_evidence
 from steptp_dagster.strategies.softmax_rewrite import (
     early_step,
     history,
+    maximum_rounded,
     not_private,
     rolling,
     rounding_observed,
@@ -34,7 +35,7 @@ from steptp_dagster.strategies.streaming_strategy import StreamingStrategy
 
 FORMS: Final = ("history", "rolling")
 _OF_FORM: Final = {
-    "history": ("rounding-observed",),
+    "history": (),
     "rolling": ("state-not-private", "earlier-step-read"),
 }
 
@@ -82,7 +83,7 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
 
     name = "online_softmax"
     level = "math"
-    version = "2"
+    version = "3"
     summary = "Computes maximum and sum of exponentials of softmax rows in one streaming pass."
     preconditions = (
         "guarded-update",
@@ -127,6 +128,8 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
             message, reason = not_private(program.program, found), "state-not-private"
             if message is None:
                 message, reason = early_step(program, found), "earlier-step-read"
+            if message is None:
+                message, reason = maximum_rounded(program, found), "rounding-observed"
         else:
             message, reason = rounding_observed(program, found), "rounding-observed"
         if message is not None:
