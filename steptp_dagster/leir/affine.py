@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
 Interval = tuple[int, int]
 
@@ -48,8 +48,7 @@ Atom = str | FloorDiv | Modulo | Opaque
 Terms = tuple[tuple[Atom, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """``const + sum(coefficient * atom)``; terms in normal order, no zero coefficients."""
 
     const: int

@@ -10,7 +10,7 @@ fixed differences, and ``e//4`` with ``e%4`` fixes ``e``.
 The test only proves absence. What it leaves open, ``sets.overlap`` decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 
 from steptp_dagster.leir.accesses import Use
@@ -58,10 +58,25 @@ def _fixed_by_one(first: Use, second: Use, relations: Sequence[Relation]) -> boo
         return False
     for mine, other in zip(first.forms, second.forms, strict=True):
         if mine.terms and (mine is other or mine == other):
-            moving = [atom for atom, _ in mine.terms if atom not in still]
-            if len(moving) == 1 and moving[0] in unequal:
+            moving = [term for term in mine.terms if term[0] not in still]
+            if any(atom in unequal for atom, _ in moving) and (
+                len(moving) == 1 or _digits(moving, first.bounds.box, second.bounds.box)
+            ):
                 return True
     return False
+
+
+def _digits(
+    terms: list[tuple[Atom, int]], one: Mapping[str, Interval], other: Mapping[str, Interval]
+) -> bool:
+    """Whether a sum has each value once, as ``c*4+a`` does where ``a`` takes 4 values."""
+    reach = 0
+    for _, factor, atom in sorted((abs(k), k, a) for a, k in terms if isinstance(a, str)):
+        if abs(factor) <= reach:
+            return False
+        (low, high), (below, above) = one[atom], other[atom]
+        reach += abs(factor) * (max(high, above) - min(low, below))
+    return all(isinstance(atom, str) for atom, _ in terms)
 
 
 class _Problem:

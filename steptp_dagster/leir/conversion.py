@@ -7,7 +7,6 @@ that wrap-around never goes unnoticed.
 
 import itertools
 from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 from steptp_dagster.leir.affine import (
@@ -35,6 +34,7 @@ from steptp_dagster.leir.formulas import (
 
 #: Form and integer type of an expression; the type of a literal is None.
 Typed = tuple[Form, DType | None]
+_Operands = tuple[Form, Form, DType | None]
 #: What the value of an access to an integer tensor is known to be.
 TableReader = Callable[[Access, "Converter"], Form]
 
@@ -43,14 +43,21 @@ _I64: Final = DTYPES["i64"]
 _MAX_CASES: Final = 16
 
 
-@cache
 def integer_range(dtype: DType) -> Interval:
     """Lowest and highest value of an integer type (bool: 0 and 1)."""
+    found = _RANGES.get(dtype.name)
+    return _range(dtype) if found is None else found
+
+
+def _range(dtype: DType) -> Interval:
     if dtype.kind == "bool":
         return 0, 1
     if dtype.signed:
         return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
     return 0, (1 << dtype.bits) - 1
+
+
+_RANGES: Final = {name: _range(dtype) for name, dtype in DTYPES.items() if not dtype.is_float}
 
 
 def widest(left: DType | None, right: DType | None) -> DType | None:
@@ -77,15 +84,19 @@ class Converter:
         self.bounds = bounds
         self._table = table
         #: Forms of compound expressions: one subscript stands in many accesses.
-        self._forms: dict[Expr, Form | None] = {}
+        self._forms: dict[Expr, Typed | None] = {}
 
     def form(self, expr: Expr) -> Form | None:
         """The form of an integer expression, or None where it is not an integer."""
         if isinstance(expr, Index):  # by far the most frequent subscript
             return index(expr.name) if expr.name in self.bounds.box else None
+        typed = self._typed_once(expr)
+        return None if typed is None else typed[0]
+
+    def _typed_once(self, expr: Expr) -> Typed | None:
+        """Form and type of an expression, kept."""
         if expr not in self._forms:
-            typed = self._typed(expr)
-            self._forms[expr] = None if typed is None else typed[0]
+            self._forms[expr] = self._typed(expr)
         return self._forms[expr]
 
     def formula(self, condition: Expr) -> Formula:
@@ -106,30 +117,30 @@ class Converter:
         return form, dtype
 
     def _typed(self, expr: Expr) -> Typed | None:
-        match expr:
-            case Int(value):
-                return self._checked(expr, Form(value), None)
-            case Index(name):
-                return (index(name), _I64) if name in self.bounds.box else None
-            case Access():
-                dtype = DTYPES[expr.dtype]
-                return (self._table(expr, self), dtype) if dtype.is_integer else None
-            case Unary(_, operand):
-                inner = self._typed(operand)
-                return inner and self._checked(expr, scale(inner[0], -1), inner[1])
-            case Binary():
-                return self._binary(expr)
-            case Call():
-                return self._call(expr)
-        return None
+        if isinstance(expr, Binary):
+            return self._binary(expr)
+        if isinstance(expr, Index):
+            return (index(expr.name), _I64) if expr.name in self.bounds.box else None
+        if isinstance(expr, Int):
+            return self._checked(expr, Form(expr.value), None)
+        if isinstance(expr, Access):
+            dtype = DTYPES[expr.dtype]
+            return (self._table(expr, self), dtype) if dtype.is_integer else None
+        if isinstance(expr, Unary):
+            inner = self._typed(expr.operand)
+            return inner and self._checked(expr, scale(inner[0], -1), inner[1])
+        return self._call(expr) if isinstance(expr, Call) else None
 
-    def _operands(self, expr: Binary | Call) -> tuple[Form, Form, DType | None] | None:
+    def _operands(self, expr: Binary | Call) -> _Operands | None:
         first, second = (expr.left, expr.right) if isinstance(expr, Binary) else expr.arguments[-2:]
-        one, other = self._typed(first), self._typed(second)
+        return self._together(self._typed(first), self._typed(second))
+
+    def _together(self, one: Typed | None, other: Typed | None) -> _Operands | None:
+        """Two operands and the type of an operation on them."""
         if one is None or other is None:
             return None
         (left, left_type), (right, right_type) = one, other
-        dtype = widest(left_type, right_type)
+        dtype = left_type if left_type is right_type else widest(left_type, right_type)
         lowest, highest = integer_range(dtype or _I64)
         for form in (left, right):
             low, high = self.bounds.interval(form)
@@ -138,29 +149,29 @@ class Converter:
         return left, right, dtype
 
     def _binary(self, expr: Binary) -> Typed | None:
-        if expr.op not in ("+", "-", "*", "//", "%"):
+        op = expr.op
+        if op not in ("+", "-", "*", "//", "%"):
             return None
         operands = self._operands(expr)
         if operands is None:
             return None
         left, right, dtype = operands
-        lowest_highest = integer_range(dtype or _I64)
-        if expr.op == "+":
+        if op == "+":
             return self._checked(expr, add(left, right), dtype)
-        if expr.op == "-":
+        if op == "-":
             return self._checked(expr, add(left, right, -1), dtype)
-        if expr.op == "*":
+        if op == "*":
             if right.is_constant:
                 return self._checked(expr, scale(left, right.const), dtype)
             if left.is_constant:
                 return self._checked(expr, scale(right, left.const), dtype)
             return self._checked(expr, self._opaque(expr, self._product(left, right)), dtype)
         if not right.is_constant or right.const == 0:
-            return self._opaque(expr, lowest_highest), dtype
+            return self._opaque(expr, integer_range(dtype or _I64)), dtype
         divisor = right.const
         if divisor < 0:
             left = scale(left, -1)
-        if expr.op == "//":
+        if op == "//":
             return self._checked(expr, floor_div(left, abs(divisor), self.bounds), dtype)
         remainder = modulo(left, abs(divisor), self.bounds)
         return self._checked(expr, remainder if divisor > 0 else scale(remainder, -1), dtype)
@@ -200,6 +211,9 @@ class Converter:
         return UNKNOWN
 
     def _comparison(self, op: str, left: Expr, right: Expr) -> Formula:
+        if not _has_choice(left) and not _has_choice(right):
+            both = self._together(self._typed_once(left), self._typed_once(right))
+            return UNKNOWN if both is None else comparison(op, both[0], both[1])
         cases = []
         for (when_left, a), (when_right, b) in itertools.product(
             self._cases(left), self._cases(right)
@@ -249,11 +263,8 @@ class Converter:
 
 
 def _has_choice(expr: Expr) -> bool:
-    match expr:
-        case Call(function):
-            return function in ("max", "min")
-        case Unary(_, operand):
-            return _has_choice(operand)
-        case Binary(_, left, right):
-            return _has_choice(left) or _has_choice(right)
-    return False
+    if isinstance(expr, Binary):
+        return _has_choice(expr.left) or _has_choice(expr.right)
+    if isinstance(expr, Call):
+        return expr.function in ("max", "min")
+    return isinstance(expr, Unary) and _has_choice(expr.operand)

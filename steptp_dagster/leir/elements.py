@@ -75,8 +75,13 @@ def _of_tensor(
     """What is wrong with the uses of one tensor in one nest."""
     part = accesses.part(i)
     here = part.by_tensor[name]
-    found = [v for use in here for v in _use(accesses, shapes, updates, use)]
-    for target in part.writes.get(name, ()):
+    starts: list[Use] = []
+    found: list[Violation] = []
+    for use in here:
+        found.extend(_use(accesses, shapes, updates, use))
+        if use.write:
+            starts.append(use)
+    for target in starts:
         found.extend(_starting(accesses, updates, target))
     return tuple(found)
 
@@ -123,12 +128,26 @@ def _use(
 ) -> Iterator[Violation]:
     if use.bounds.empty:
         return
-    outside = list(_bounds(use, shapes[use.tensor]))
-    yield from outside
-    if use.write or outside or _is_source(accesses, use.tensor):
+    shape = shapes[use.tensor]
+    if not _inside(use, shape):
+        outside = list(_bounds(use, shape))
+        yield from outside
+        if outside:
+            return
+    if use.write or _is_source(accesses, use.tensor):
         return
-    if use.private or not _filled_before(accesses, use, shapes[use.tensor]):
+    if use.private or not _filled_before(accesses, use, shape):
         yield from _unwritten(accesses, updates, use)
+
+
+def _inside(use: Use, shape: Shape) -> bool:
+    """Whether the intervals of all subscripts lie in the shape: then nothing is outside."""
+    interval = use.bounds.interval
+    for form, extent in zip(use.subscripts, shape, strict=True):
+        low, high = interval(form)
+        if low < 0 or high >= extent:
+            return False
+    return True
 
 
 def _starts(

@@ -34,6 +34,9 @@ SHARED_BYTES: Final = 48 * 1024
 LOCAL_BYTES: Final = 1024
 VECTOR_BYTES: Final = 16
 
+#: Kinds of loops with limits of their own.
+_LIMITED: Final = frozenset({"B", "V"})
+
 
 def check_limits(signed: SignedProgram) -> tuple[Violation, ...]:
     """All exceeded target limits, in text order; empty: the program fits.
@@ -47,6 +50,8 @@ def check_limits(signed: SignedProgram) -> tuple[Violation, ...]:
     vectors: list[Violation] = []
     for i, facts in enumerate(accesses.facts):
         private = tuple([(t.name, shapes[t.name]) for t in facts.outline.touched if not _global(t)])
+        if not private and facts.outline.kinds.isdisjoint(_LIMITED):
+            continue
         check = partial(_nest, accesses, shapes, i)
         for rule, violation in facts.found(("limits", private), check):
             (vectors if rule else found).append(violation)

@@ -34,13 +34,15 @@ class Outline:
     """The tensors of one nest in the order of their first use.
 
     ``written`` names those that are written, ``tables`` those that are accessed as integers.
-    ``closed``: every index that occurs is bound by a loop around it.
+    ``closed``: every index that occurs is bound by a loop around it. ``kinds`` are those of its
+    loops.
     """
 
     touched: tuple[Touched, ...]
     written: tuple[str, ...]
     tables: tuple[str, ...]
     closed: bool
+    kinds: frozenset[str]
 
 
 class _Seen:
@@ -60,13 +62,17 @@ class _Reader:
     def __init__(self) -> None:
         self.seen: dict[str, _Seen] = {}
         self.tables: dict[str, None] = {}
+        self.kinds: set[str] = set()
         self.closed = True
         self._bound: frozenset[str] = frozenset()
 
     def nest(self, nest: Nest, outer: frozenset[str]) -> None:
         """All equations of a nest that stands under the block axes ``outer``."""
-        bound = {loop.axis for loop in nest.loops if loop.kind == "B"}
-        blocks = outer.union(axis for axis in BLOCK_AXES if axis in bound)
+        blocks = outer
+        for loop in nest.loops:
+            self.kinds.add(loop.kind)
+            if loop.kind == "B" and loop.axis in BLOCK_AXES:
+                blocks = blocks | {loop.axis}
         around = self._bound
         self._bound = around.union([loop.index for loop in nest.loops])
         for child in nest.body:
@@ -89,13 +95,15 @@ class _Reader:
     def reads(self, expr: Expr, blocks: frozenset[str]) -> None:
         """All accesses in an expression."""
         if isinstance(expr, Index):
-            if expr.name not in self._bound:
-                self.closed = False
+            self.closed = self.closed and expr.name in self._bound
             return
         if isinstance(expr, Access):
             self.access(expr, blocks).read = True
         for child in children(expr):
-            self.reads(child, blocks)
+            if isinstance(child, Index):  # by far the most frequent node
+                self.closed = self.closed and child.name in self._bound
+            else:
+                self.reads(child, blocks)
 
     def access(self, access: Access, blocks: frozenset[str]) -> _Seen:
         """Note one access."""
@@ -123,4 +131,5 @@ def outline_of(nest: Nest) -> Outline:
         for name, seen in reader.seen.items()
     )
     written = tuple(t.name for t in touched if t.written)
-    return Outline(touched, written, tuple(reader.tables), reader.closed)
+    tables, kinds = tuple(reader.tables), frozenset(reader.kinds)
+    return Outline(touched, written, tables, reader.closed, kinds)

@@ -10,6 +10,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
 from steptp_dagster.leir.accesses import Accesses, LoopRef, Use, common_loops
 from steptp_dagster.leir.ast import BLOCK_AXES, THREAD_AXES
@@ -27,6 +28,8 @@ from steptp_dagster.leir.updates import Update, own_update
 from steptp_dagster.leir.violation import Violation
 from steptp_dagster.leir.walk import Path
 
+_PARALLEL: Final = frozenset({"P", "V", "B"})
+
 
 def check_races(
     accesses: Accesses, dependences: Dependences, broken: frozenset[str]
@@ -35,6 +38,8 @@ def check_races(
     loops: list[Violation] = []
     blocks: list[Violation] = []
     for i, facts in enumerate(accesses.facts):
+        if facts.outline.kinds.isdisjoint(_PARALLEL):
+            continue
         left_out = tuple(t.name for t in facts.outline.touched if t.name in broken)
         check = partial(_nest, accesses, dependences, broken, i)
         for rule, violation in facts.found(("races", left_out), check):

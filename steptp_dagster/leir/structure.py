@@ -67,8 +67,9 @@ def _alone(accesses: Accesses, i: int) -> Iterator[_Found]:
     if not accesses.known[i].outline.closed:
         for violation in _indices(part.statements):
             yield 0, violation, ()
-    for violation, names in _threads(part):
-        yield 2, violation, names
+    if "B" in accesses.known[i].outline.kinds:
+        for violation, names in _threads(part):
+            yield 2, violation, names
     for statement in part.statements:
         if not well_typed(statement.equation):
             for violation in type_violations(statement.equation, statement.path):

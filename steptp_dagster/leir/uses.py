@@ -25,6 +25,7 @@ from steptp_dagster.leir.ast import (
     Call,
     Equation,
     Expr,
+    Index,
     Int,
     Loop,
     Nest,
@@ -295,7 +296,8 @@ class NestUses:
         elif isinstance(expr, Binary) and expr.op in ("//", "%"):
             self._divides(statement, expr, when, role)
         for child in children(expr):
-            self._reads(statement, child, when, role)
+            if not isinstance(child, Index):
+                self._reads(statement, child, when, role)
 
     def _divides(self, statement: Statement, expr: Binary, when: Formula, role: Role) -> None:
         if isinstance(expr.right, Int) and expr.right.value:
@@ -310,16 +312,14 @@ class NestUses:
         self, statement: Statement, access: Access, when: Formula, role: Role, *, write: bool
     ) -> None:
         convert = self._converter.form
-        forms = []
+        instance = () if access.scope == "g" else private_coordinates(statement, access.scope)
+        forms = [*instance]
         for subscript in access.subscripts:
             form = convert(subscript)
             if form is None:
                 form = Form(0, ((Opaque(repr(subscript), *_UNKNOWN_VALUE), 1),))
             forms.append(form)
-        instance = private_coordinates(statement, access.scope)
-        self.uses.append(
-            Use(statement, access, write, role, when, (*instance, *forms), len(instance))
-        )
+        self.uses.append(Use(statement, access, write, role, when, tuple(forms), len(instance)))
 
 
 def private_coordinates(statement: Statement, scope: str) -> tuple[Form, ...]:
