@@ -1,21 +1,24 @@
 """Compiling many functions at once, with the smallest calling convention TVM's runtime takes.
 
-A function receives one pointer to a table of data pointers, one per buffer, and no shapes: all
-shapes are static. Statements are built in the form the code generator takes (flat buffers, no
+A function receives one pointer to a table: how many times to run, the distance in bytes between
+the data of one run and the next, and the addresses of the buffers for the first run. All shapes
+are static. Statements are built in the form the code generator takes (flat buffers, no
 thread axes, no intrinsics of TIR), so that no pass has to run; compiling through TVM's default
-pipeline gives the same bits (``reference.py``), for five times the time.
+pipeline gives the same bits (``default_pipeline``), for five times the time.
 
 No fused multiply-add (``-fma``): a contraction would round once where LEIR rounds twice. TVM
 sets no fast-math flag and keeps the order of every sum.
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import numpy as np
 import tvm
 from tvm import ir, tirx
+from tvm.tirx import ForKind
 from tvm.tirx.build import codegen_build
 
 from steptp_dagster.lowering.tir import (
@@ -37,11 +40,13 @@ _VOID_POINTER: Final = ir.PointerType(ir.PrimType("void"))
 _ANY_POINTER: Final = 15
 _INT64_ELEMENT: Final = 17
 _PACKED_CONVENTION: Final = 1
+#: Words of the table before the addresses: runs, and bytes between them.
+_HEAD: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class FlatFunction:
-    """A lowered program: its buffers in the order of the pointer table, and its statements."""
+    """A lowered nest or program: its buffers in the order of the table, and its statements."""
 
     buffers: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
@@ -57,7 +62,7 @@ def target(level: OptLevel) -> Target:
 def compile_functions(
     functions: Mapping[str, FlatFunction], level: OptLevel
 ) -> dict[str, CompiledFunction]:
-    """Compile all functions in one module; each result takes a pointer table (``call``)."""
+    """Compile all functions in one module; the results are for ``call``."""
     if not functions:
         return {}
     chosen = target(level)
@@ -67,10 +72,17 @@ def compile_functions(
     return {name: library[name] for name in functions}
 
 
-def call(function: CompiledFunction, addresses: Sequence[int]) -> None:
-    """Run a compiled function on buffers at these addresses, each 64-byte aligned."""
-    table = (ctypes.c_void_p * len(addresses))(*addresses)
-    function(ctypes.c_void_p(ctypes.addressof(table)))
+def call(
+    function: CompiledFunction, addresses: "np.ndarray[Any, Any]", runs: int, distance: int
+) -> None:
+    """Run a compiled function ``runs`` times, on buffers at these addresses (int64).
+
+    Each run's buffers are ``distance`` bytes after those of the run before. All are 64-byte
+    aligned.
+    """
+    table = np.empty(_HEAD + len(addresses), np.int64)
+    table[0], table[1], table[_HEAD:] = runs, distance, addresses
+    function(ctypes.c_void_p(table.ctypes.data))
 
 
 def _packed(name: str, function: FlatFunction) -> PrimFunc:
@@ -79,13 +91,21 @@ def _packed(name: str, function: FlatFunction) -> PrimFunc:
     count = tirx.Var("num_args", prim("int32"))
     result = tirx.Var("result", _VOID_POINTER)
     table = tirx.Var("table", _VOID_POINTER)
-    statements = [tirx.Bind(table, _field(args, 0, _ANY_POINTER, _VOID_POINTER))]
+    run = tirx.Var("run", "int64")
+    runs, distance = tirx.Var("runs", "int64"), tirx.Var("distance", "int64")
+    once: list[Stmt] = []
     for position, buffer in enumerate(function.buffers):
         pointer = ir.PointerType(prim(str(buffer.dtype)), "global")
-        address = _field(table, position, _INT64_ELEMENT, prim("int64"))
-        statements.append(tirx.DeclBuffer(buffer, data=tirx.reinterpret(pointer, address)))
-    statements.extend(function.body)
-    statements.append(tirx.Return(integer("int32", 0)))
+        address = tirx.Add(_word(table, _HEAD + position), tirx.Mul(run, distance))
+        once.append(tirx.DeclBuffer(buffer, data=tirx.reinterpret(pointer, address)))
+    once.extend(function.body)
+    statements = [
+        tirx.Bind(table, _field(args, 0, _ANY_POINTER, _VOID_POINTER)),
+        tirx.Bind(runs, _word(table, 0)),
+        tirx.Bind(distance, _word(table, 1)),
+        tirx.For(run, integer("int64", 0), runs, ForKind.SERIAL, tirx.SeqStmt(once)),
+        tirx.Return(integer("int32", 0)),
+    ]
     return tirx.PrimFunc(
         [self_handle, args, count, result],
         tirx.SeqStmt(statements),
@@ -100,6 +120,10 @@ def _packed(name: str, function: FlatFunction) -> PrimFunc:
             },
         ),
     )
+
+
+def _word(table: Node, position: int) -> Node:
+    return _field(table, position, _INT64_ELEMENT, prim("int64"))
 
 
 def _field(handle: Node, position: int, kind: int, dtype: TirType) -> Node:

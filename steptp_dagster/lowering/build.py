@@ -1,4 +1,4 @@
-"""Compiling batches of programs, with a cache, and running one program."""
+"""Compiling batches of programs nest by nest, with caches, and running one program."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -6,20 +6,24 @@ from math import copysign
 from typing import Final
 
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import equations
-from steptp_dagster.lowering.abi import OptLevel, compile_functions
-from steptp_dagster.lowering.kernel import Array, Kernel
-from steptp_dagster.lowering.lower import Lowered, lower
-from steptp_dagster.lowering.precision import Precision, in_precision
+from steptp_dagster.lowering.abi import FlatFunction, OptLevel
+from steptp_dagster.lowering.kernel import Array, Call, Kernel
+from steptp_dagster.lowering.library import Library
+from steptp_dagster.lowering.lower import Facts, facts_of, lower_nests
+from steptp_dagster.lowering.nests import NestKey, NestUse, executed, nest_uses
+from steptp_dagster.lowering.precision import Precision, signature_in
 
-#: From this many executed equations on, optimised code repays the time that it takes to make.
-_OPTIMISE_FROM: Final = 200_000
-_CACHED: Final = 512
+#: Compiled nests that are kept: those of a few dozen originals and of the latest candidates.
+_NESTS: Final = 512
+#: Programs that are kept, in each precision: those of one batch of pairs and more.
+_PROGRAMS: Final = 128
 
 #: A program with the places of negative zeros in its constants, which ``==`` does not tell apart.
 Identity = tuple[SignedProgram, tuple[tuple[int, ...], ...]]
+_Wanted = tuple[Identity, Precision, OptLevel | None]
 
-_cache: OrderedDict[tuple[Identity, Precision], Kernel] = OrderedDict()
+_library = Library(_NESTS)
+_programs: OrderedDict[_Wanted, Kernel] = OrderedDict()
 
 
 def identity_of(signed: SignedProgram) -> Identity:
@@ -34,45 +38,55 @@ def identity_of(signed: SignedProgram) -> Identity:
 
 def executed_equations(signed: SignedProgram) -> int:
     """How many equation instances one run executes, guards counted as true."""
-    total = 0
-    for located in equations(signed.program):
-        instances = 1
-        for loop in located.loops:
-            instances *= loop.extent
-        total += instances
-    return total
+    return sum(executed(nest) for nest in signed.program.nests)
 
 
 def compile_programs(
-    programs: Sequence[SignedProgram], precision: Precision = "working"
+    programs: Sequence[SignedProgram],
+    precision: Precision = "working",
+    level: OptLevel | None = None,
 ) -> list[Kernel]:
-    """Kernels for valid programs, in order; programs that a former call compiled are reused.
+    """Kernels for valid programs, in order; what a former call compiled is reused.
 
-    All new programs are compiled together, which is several times faster than one by one. Raises
-    Unlowerable for a program outside what the lowering covers (``lowering.lower``).
+    Raises Unlowerable for a program outside what the lowering covers (``lowering.lower``).
+    ``level`` forces a level of optimisation, which changes no bit.
     """
-    fresh: dict[tuple[Identity, Precision], tuple[SignedProgram, Lowered]] = {}
-    found: dict[tuple[Identity, Precision], Kernel] = {}
-    keys = [(identity_of(program), precision) for program in programs]
-    for program, key in zip(programs, keys, strict=True):
-        if key in found or key in fresh:
+    return compile_wanted([(program, precision) for program in programs], level)
+
+
+def compile_wanted(
+    wanted: Sequence[tuple[SignedProgram, Precision]], level: OptLevel | None = None
+) -> list[Kernel]:
+    """As ``compile_programs``, with a precision for each program.
+
+    A nest that no program had before is compiled; all of them together, in one module, which is
+    several times faster than one by one.
+    """
+    keys: list[_Wanted] = [(identity_of(s), precision, level) for s, precision in wanted]
+    found: dict[_Wanted, Kernel] = {}
+    plans: dict[_Wanted, tuple[Facts, list[NestUse]]] = {}
+    missing: dict[NestKey, FlatFunction] = {}
+    known: dict[Identity, Facts] = {}
+    for key in keys:
+        if key in found or key in plans:
             continue
-        if key in _cache:
-            _cache.move_to_end(key)
-            found[key] = _cache[key]
-        else:
-            as_run = in_precision(program, precision)
-            fresh[key] = (as_run, lower(as_run))
-    for level in (0, 1):
-        chosen = [k for k in fresh if _level(k[0][0]) == level]
-        names = {f"program{i}": k for i, k in enumerate(chosen)}
-        compiled = compile_functions({n: fresh[k][1].function for n, k in names.items()}, level)
-        for name, key in names.items():
-            as_run, lowered = fresh[key]
-            found[key] = Kernel(as_run, precision, lowered.layout, compiled[name])
-            _cache[key] = found[key]
-    while len(_cache) > _CACHED:
-        _cache.popitem(last=False)
+        if key in _programs:
+            _programs.move_to_end(key)
+            found[key] = _programs[key]
+            continue
+        identity, precision, _ = key
+        facts = known.get(identity) or facts_of(identity[0])
+        known[identity] = facts
+        plans[key] = facts, list(nest_uses(facts, precision, level))
+        for position, use in enumerate(plans[key][1]):
+            if use.key not in missing and use.key not in _library:
+                missing[use.key] = lower_nests(facts, [position], use.names, precision)
+    _library.add(missing)
+    for key, (facts, uses) in plans.items():
+        found[key] = _programs[key] = _kernel(facts, uses, key[1])
+    _library.shrink()
+    while len(_programs) > _PROGRAMS:
+        _programs.popitem(last=False)
     return [found[key] for key in keys]
 
 
@@ -83,5 +97,8 @@ def run(
     return compile_programs([signed], precision)[0].run(inputs)
 
 
-def _level(signed: SignedProgram) -> OptLevel:
-    return 1 if executed_equations(signed) >= _OPTIMISE_FROM else 0
+def _kernel(facts: Facts, uses: Sequence[NestUse], precision: Precision) -> Kernel:
+    places = {name: i for i, name in enumerate(facts.tensors)}
+    calls = tuple(Call(_library[u.key], tuple(places[n] for n in u.names)) for u in uses)
+    signature = signature_in(facts.signed.signature, precision)
+    return Kernel(signature, precision, facts.layout(precision), calls)

@@ -6,7 +6,7 @@ legal is the static checker's business. Sibling thread loops run one after the o
 what the barrier between them means.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -23,6 +23,7 @@ from steptp_dagster.lowering.abi import FlatFunction
 from steptp_dagster.lowering.arena import Layout, lay_out
 from steptp_dagster.lowering.expressions import Emitter, Tensor
 from steptp_dagster.lowering.first_touch import Before, Initialisation, initialisations
+from steptp_dagster.lowering.precision import Precision, dtype_in, equation_in, nest_in
 from steptp_dagster.lowering.private import Instances, private_instances
 from steptp_dagster.lowering.storage import EVALUATED_AS, STORED_AS, narrow
 from steptp_dagster.lowering.tir import Node, Stmt, Variable, integer, real
@@ -39,6 +40,33 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A tensor as it is kept: LEIR dtype as written, axes of its instances, shape with them."""
+
+    dtype: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What lowering a nest needs to know of the program around it.
+
+    ``tensors``: the signature's in order, then the intermediates in text order. What a program
+    computes in another precision has the same facts.
+    """
+
+    signed: SignedProgram
+    tensors: Mapping[str, Kept]
+    initialisations: Mapping[Before, Sequence[Initialisation]]
+
+    def layout(self, precision: Precision) -> Layout:
+        """The memory of a run."""
+        kept = self.tensors.items()
+        return lay_out([(name, dtype_in(t.dtype, precision), t.shape) for name, t in kept])
+
+
+@dataclass(frozen=True, slots=True)
 class _Scope:
     """TIR variables of the loops around a statement, by index name and by axis."""
 
@@ -50,26 +78,8 @@ class _Scope:
         return _Scope({**self.indices, loop.index: variable}, axes)
 
 
-def lower(signed: SignedProgram) -> Lowered:
-    """Lower a valid program in its own precision.
-
-    Raises Unlowerable where the lowering does not cover a valid program; what it does with an
-    invalid one is not specified.
-    """
-    table = _tensors(signed)
-    layout = lay_out([(name, t.dtype, t.shape) for name, t in table.items()])
-    body = _Body(table, initialisations(signed))
-    statements = [
-        body.statement(nest, (position,), _Scope({}, {}))
-        for position, nest in enumerate(signed.program.nests)
-    ]
-    flat = [s for statement in statements for s in _unpacked(statement)]
-    buffers = tuple(t.buffer for t in table.values())
-    return Lowered(FlatFunction(buffers, tuple(flat)), layout)
-
-
-def _tensors(signed: SignedProgram) -> dict[str, Tensor]:
-    """All tensors: the signature's in order, then the intermediates in text order."""
+def facts_of(signed: SignedProgram) -> Facts:
+    """The facts of a valid program. Raises Unlowerable where its first touches are undecidable."""
     shapes = infer_shapes(signed)
     instances = private_instances(signed.program)
     dtypes = {v.name: v.dtype for v in signed.signature.variables}
@@ -77,22 +87,52 @@ def _tensors(signed: SignedProgram) -> dict[str, Tensor]:
         for expr in expressions(located.equation):
             for access in accesses_in(expr):
                 dtypes.setdefault(access.name, access.dtype)
-    table = {}
+    tensors = {}
     for name, dtype in dtypes.items():
         own = instances.get(name, _NO_INSTANCES)
-        shape = (*own.extents, *shapes[name])
-        size = integer("int64", prod(shape))
+        tensors[name] = Kept(dtype, own.axes, (*own.extents, *shapes[name]))
+    return Facts(signed, tensors, initialisations(signed))
+
+
+def lower(signed: SignedProgram) -> Lowered:
+    """Lower a valid program in its own precision.
+
+    Raises Unlowerable where the lowering does not cover a valid program; what it does with an
+    invalid one is not specified.
+    """
+    facts = facts_of(signed)
+    everything = range(len(signed.program.nests))
+    function = lower_nests(facts, everything, tuple(facts.tensors), "working")
+    return Lowered(function, facts.layout("working"))
+
+
+def lower_nests(
+    facts: Facts, positions: Sequence[int], names: Sequence[str], precision: Precision
+) -> FlatFunction:
+    """Top-level nests as one function on the tensors named, which must be all that they use."""
+    table = {}
+    for name in names:
+        kept = facts.tensors[name]
+        dtype = dtype_in(kept.dtype, precision)
+        size = integer("int64", prod(kept.shape))
         buffer = tirx.decl_buffer((size,), STORED_AS[dtype], name, layout=None)
-        table[name] = Tensor(buffer, dtype, own.axes, shape)
-    return table
+        table[name] = Tensor(buffer, dtype, kept.axes, kept.shape)
+    body = _Body(table, facts.initialisations, precision)
+    statements = [
+        body.statement(nest_in(facts.signed.program.nests[p], precision), (p,), _Scope({}, {}))
+        for p in positions
+    ]
+    flat = [s for statement in statements for s in _unpacked(statement)]
+    return FlatFunction(tuple(t.buffer for t in table.values()), tuple(flat))
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
     """Emits statements."""
 
-    tensors: dict[str, Tensor]
-    initialisations: dict[Before, list[Initialisation]]
+    tensors: Mapping[str, Tensor]
+    initialisations: Mapping[Before, Sequence[Initialisation]]
+    precision: Precision
 
     def statement(self, statement: Statement, path: Path, scope: _Scope) -> Stmt:
         """One statement with the initialisations that belong before it or inside it."""
@@ -123,8 +163,9 @@ class _Body:
         for _, _, loop in needed.loops:
             variables.append(tirx.Var(loop.index, "int64"))
             scope = scope.within(loop, variables[-1])
-        typed = typed_equation(needed.equation)
-        dtype = DTYPES[needed.equation.target.dtype]
+        equation = equation_in(needed.equation, self.precision)
+        typed = typed_equation(equation)
+        dtype = DTYPES[equation.target.dtype]
         source = "float64" if dtype.is_float else "int64"
         literal = (
             real(source, needed.identity)

@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from steptp_dagster.leir.ast import Access, Expr
+from steptp_dagster.leir.ast import Access, Equation, Expr, Nest
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
-from steptp_dagster.leir.walk import map_expr, map_program
+from steptp_dagster.leir.walk import map_equation, map_expr, map_program, map_statement
 from steptp_dagster.lowering.storage import NUMPY
 
 #: ``working``: as written. ``float64``: every float tensor, temporary and literal is a double.
@@ -23,8 +23,36 @@ def in_precision(signed: SignedProgram, precision: Precision) -> SignedProgram:
     if precision == "working":
         return signed
     program = map_program(signed.program, lambda expr: map_expr(expr, _doubled))
-    variables = tuple(_doubled_variable(v) for v in signed.signature.variables)
-    return SignedProgram(program, Signature(variables))
+    return SignedProgram(program, signature_in(signed.signature, precision))
+
+
+def signature_in(signature: Signature, precision: Precision) -> Signature:
+    """The signature of the program that ``in_precision`` gives."""
+    if precision == "working":
+        return signature
+    return Signature(tuple(_doubled_variable(v) for v in signature.variables))
+
+
+def dtype_in(dtype: str, precision: Precision) -> str:
+    """What a tensor of a LEIR dtype holds in a precision."""
+    return "f64" if precision == "float64" and DTYPES[dtype].is_float else dtype
+
+
+def nest_in(nest: Nest, precision: Precision) -> Nest:
+    """A nest of the program that ``in_precision`` gives."""
+    if precision == "working":
+        return nest
+    changed = map_statement(nest, lambda expr: map_expr(expr, _doubled))
+    if not isinstance(changed, Nest):
+        raise TypeError("a mapped nest is a nest")
+    return changed
+
+
+def equation_in(equation: Equation, precision: Precision) -> Equation:
+    """An equation of the program that ``in_precision`` gives."""
+    if precision == "working":
+        return equation
+    return map_equation(equation, lambda expr: map_expr(expr, _doubled))
 
 
 def stored_value(dtype: str, value: float) -> float:

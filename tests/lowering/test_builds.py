@@ -6,10 +6,7 @@ import pytest
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.lowering import compile_programs, executed_equations
-from steptp_dagster.lowering.abi import compile_functions
 from steptp_dagster.lowering.default_pipeline import run_by_default
-from steptp_dagster.lowering.kernel import Kernel
-from steptp_dagster.lowering.lower import lower
 from steptp_dagster.lowering.precision import Precision, in_precision
 from steptp_dagster.verify.compare import same_bits
 from steptp_dagster.verify.families import FAMILIES, inputs
@@ -40,11 +37,8 @@ def test_tvms_own_pipeline_agrees(name: str, precision: Precision) -> None:
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_optimising_changes_no_bit(name: str) -> None:
     signed = program(name)
-    lowered = lower(signed)
-    kernels = [
-        Kernel(signed, "working", lowered.layout, f["f"])
-        for f in (compile_functions({"f": lowered.function}, level) for level in (0, 1))
-    ]
+    kernels = [compile_programs([signed], level=level)[0] for level in (0, 1)]
+    assert kernels[0] is not kernels[1]
     for family in FAMILIES:
         plain, optimised = (k.run(inputs(signed.signature, family, 5)) for k in kernels)
         assert all(same_bits(plain[n], optimised[n]) for n in plain)
