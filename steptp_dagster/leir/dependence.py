@@ -130,7 +130,7 @@ class Dependences:
 
     def loop(self, path: Path, index: str) -> LoopRef:
         """The loop ``index`` of the nest at ``path``. Raises KeyError where there is none."""
-        for ref in self.accesses.loops_of[path]:
+        for ref in self.accesses.part(path[0]).loops_of[path]:
             if ref.name == index:
                 return ref
         raise KeyError(f"no loop {index!r} in the nest at {path}")

@@ -66,14 +66,47 @@ def _has_points(text: str, limit: int) -> bool | None:
     return found if isinstance(found, bool) else None
 
 
+@lru_cache(maxsize=8192)
+def _left_over(whole: str, parts: tuple[str, ...], limit: int) -> bool | None:
+    """Whether a set has points in none of the others, which are taken away one by one."""
+    del limit
+
+    def ask(isl: Any, ctx: Any) -> bool:  # noqa: ANN401
+        left = isl.Set(whole, ctx)
+        for part in parts:
+            left = left.subtract(isl.Set(part, ctx))
+            if left.is_empty():
+                return False
+        return not left.is_empty()
+
+    found = _query(ask)
+    return found if isinstance(found, bool) else None
+
+
+@lru_cache(maxsize=8192)
+def _largest(text: str, limit: int) -> int | None:
+    """The largest value in a set of numbers; None also where it is empty."""
+    del limit
+
+    def ask(isl: Any, ctx: Any) -> int | None:  # noqa: ANN401
+        values = isl.Set(text, ctx)
+        return None if values.is_empty() else int(values.dim_max_val(0).to_python())
+
+    found = _query(ask)
+    return found if isinstance(found, int) else None
+
+
 class Point:
-    """The instances of one use as isl text. ``names`` maps indices to variables given elsewhere."""
+    """The instances of one use as isl text. ``names`` maps indices to variables given elsewhere.
+
+    Variables are numbered, so that questions that differ in names of indices are one question.
+    """
 
     def __init__(self, use: Use, prefix: str, names: Mapping[str, str] | None = None) -> None:
         self.use = use
         self.prefix = prefix
         given = names or {}
-        self.names = {r.name: given.get(r.name, f"{prefix}{r.name}") for r in use.chain}
+        self.names = {r.name: given.get(r.name, f"{prefix}{n}") for n, r in enumerate(use.chain)}
         #: Variables that belong to this point alone.
         self.own = [self.names[r.name] for r in use.chain if r.name not in given]
         self._opaque: dict[str, str] = {}
@@ -107,6 +140,7 @@ class Point:
                 case Modulo(inner, divisor):
                     text = f"(({self.form(inner)}) mod {divisor})"
             parts.append(f"{k}*{text}")
+        parts.sort()
         return " + ".join(parts)
 
     def formula(self, formula: Formula) -> str:
@@ -171,13 +205,7 @@ def highest(use: Use, form: Form) -> int | None:
     """
     point = Point(use, "i_")
     text = f"{{ [m_] : exists {','.join(point.own)} : m_ = {point.form(form)} and {point.domain} }}"
-
-    def ask(isl: Any, ctx: Any) -> int | None:  # noqa: ANN401
-        values = isl.Set(text, ctx)
-        return None if values.is_empty() else int(values.dim_max_val(0).to_python())
-
-    found = _query(ask)
-    return found if isinstance(found, int) else None
+    return _largest(text, MAX_OPERATIONS)
 
 
 def leaves_interval(use: Use, form: Form, low: int, high: int) -> bool | None:
@@ -223,18 +251,10 @@ def all_written_before(reader: Use, writers: Iterable[Use]) -> bool | None:
             f"{other.domain} and {_same_place(point, other)} and "
             f"({_earlier(point, other, text_first=text_first)})"
         )
-        found.append(f"{point.domain} and (exists {','.join(other.own)} : {conditions})")
-
-    def ask(isl: Any, ctx: Any) -> bool:  # noqa: ANN401
-        left = isl.Set(f"{{ [{variables}] : {point.domain} }}", ctx)
-        for text in found:
-            left = left.subtract(isl.Set(f"{{ [{variables}] : {text} }}", ctx))
-            if left.is_empty():
-                return True
-        return bool(left.is_empty())
-
-    answer = _query(ask)
-    return answer if isinstance(answer, bool) else None
+        some = f"{point.domain} and (exists {','.join(other.own)} : {conditions})"
+        found.append(f"{{ [{variables}] : {some} }}")
+    left = _left_over(f"{{ [{variables}] : {point.domain} }}", tuple(found), MAX_OPERATIONS)
+    return None if left is None else not left
 
 
 def written_before_first_touch(update: Use, others: Iterable[Use]) -> bool | None:
@@ -287,22 +307,14 @@ def fills(writers: Iterable[Use], shape: Sequence[int]) -> bool | None:
     """Whether the (certain) writers together write every element of a tensor of this shape."""
     variables = [f"x_{d}" for d in range(len(shape))]
     whole = " and ".join(f"0 <= {v} < {n}" for v, n in zip(variables, shape, strict=True))
+    names = ",".join(variables)
     texts = []
     for writer in writers:
         point = Point(writer, "i_")
         place = " and ".join(
             f"{v} = {point.form(f)}" for v, f in zip(variables, writer.forms, strict=True)
         )
-        texts.append(f"exists {','.join(point.own)} : {point.domain} and {place or '0 = 0'}")
-
-    def ask(isl: Any, ctx: Any) -> bool:  # noqa: ANN401
-        names = ",".join(variables)
-        left = isl.Set(f"{{ [{names}] : {whole or '0 = 0'} }}", ctx)
-        for text in texts:
-            left = left.subtract(isl.Set(f"{{ [{names}] : {text} }}", ctx))
-            if left.is_empty():
-                return True
-        return bool(left.is_empty())
-
-    answer = _query(ask)
-    return answer if isinstance(answer, bool) else None
+        some = f"exists {','.join(point.own)} : {point.domain} and {place or '0 = 0'}"
+        texts.append(f"{{ [{names}] : {some} }}")
+    left = _left_over(f"{{ [{names}] : {whole or '0 = 0'} }}", tuple(texts), MAX_OPERATIONS)
+    return None if left is None else not left

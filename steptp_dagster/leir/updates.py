@@ -80,8 +80,10 @@ class Updates(Mapping[Path, Update]):
     def __getitem__(self, path: Path) -> Update:
         known = self._known.get(path)
         if known is None:
-            statement = self._accesses.statement_at[path]
-            known = self._known[path] = self.of(statement)
+            if not path or path[0] not in range(len(self._accesses.known)):
+                raise KeyError(path)
+            uses = self._accesses.part(path[0]).by_statement[path]
+            known = self._known[path] = self.of(uses[0].statement)
         return known
 
     def __iter__(self) -> Iterator[Path]:

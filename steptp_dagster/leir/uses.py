@@ -40,7 +40,7 @@ from steptp_dagster.leir.formulas import (
     negation,
 )
 from steptp_dagster.leir.lazy import lazy
-from steptp_dagster.leir.walk import Path, children
+from steptp_dagster.leir.walk import Path, children, equations_in
 
 if TYPE_CHECKING:  # what later analyses keep here
     from steptp_dagster.leir.dependence import Carried
@@ -330,6 +330,15 @@ def private_coordinates(statement: Statement, scope: str) -> tuple[Form, ...]:
     launch = [ref.name for ref in statement.chain[: statement.launch]]
     bound = [statement.axes[axis] for axis in wanted if axis in statement.axes]
     return tuple(index(name) for name in (*launch, *bound))
+
+
+def launch_indices(nest: Nest) -> tuple[str, ...]:
+    """The indices of the launch loops of a top-level nest, outermost first, read off the tree."""
+    launch = len(_launch(nest))
+    if not launch:
+        return ()
+    chains = [located.loops[:launch] for located in equations_in(nest)]
+    return tuple([loop.index for loop in max(chains, key=len)])
 
 
 def _launch(nest: Nest) -> tuple[int, ...]:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from steptp_dagster.leir.accesses import Accesses
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import THREAD_AXES, Loop, Nest, Statement
 from steptp_dagster.leir.dependence import Answer, carried
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.updates import Update, classify
+from steptp_dagster.leir.updates import Update, own_update
+from steptp_dagster.leir.uses import Statement as Placed
+from steptp_dagster.leir.uses import launch_indices
 from steptp_dagster.leir.walk import Path, all_nests, loops_around, nests_in, replace_at
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.facts import Fact
@@ -100,10 +101,7 @@ def axes_in(loops: tuple[Loop, ...]) -> tuple[str, ...]:
 
 def launch_loops(program: SignedProgram, path: Path) -> tuple[str, ...]:
     """Indices of the serial loops around all bound loops of the kernel around ``path``."""
-    accesses: Accesses = Analysis.of(program).accesses
-    here = [s for s in accesses.statements if s.path[0] == path[0]]
-    longest = max(here, key=lambda s: s.launch)
-    return tuple(ref.name for ref in longest.chain[: longest.launch])
+    return launch_indices(program.program.nests[path[0]])
 
 
 def private_tensors(program: SignedProgram, path: Path) -> tuple[str, ...]:
@@ -114,11 +112,9 @@ def private_tensors(program: SignedProgram, path: Path) -> tuple[str, ...]:
 
 def rounding_reductions(program: SignedProgram, path: Path, index: str) -> bool:
     """Whether a float sum or product in the nest at ``path`` reduces over the loop ``index``."""
-    accesses = Analysis.of(program).accesses
     return any(
-        update.op in ("+", "*")
-        and DTYPES[accesses.statement_at[where].equation.target.dtype].is_float
-        for where, update in _reductions(program, path, index)
+        update.op in ("+", "*") and DTYPES[statement.equation.target.dtype].is_float
+        for statement, update in _reductions(program, path, index)
     )
 
 
@@ -127,13 +123,13 @@ def reduces(program: SignedProgram, path: Path, index: str) -> bool:
     return bool(_reductions(program, path, index))
 
 
-def _reductions(program: SignedProgram, path: Path, index: str) -> list[tuple[Path, Update]]:
+def _reductions(program: SignedProgram, path: Path, index: str) -> list[tuple[Placed, Update]]:
+    part = Analysis.of(program).accesses.part(path[0])
+    found = [(s, own_update(part, s)) for s in part.statements if s.path[: len(path)] == path]
     return [
-        (where, update)
-        for where, update in classify(program).items()
-        if where[: len(path)] == path
-        and update.kind == "update"
-        and index in update.reduction_loops
+        (statement, update)
+        for statement, update in found
+        if update.kind == "update" and index in update.reduction_loops
     ]
 
 
@@ -155,8 +151,8 @@ def block_threads(program: SignedProgram, path: Path) -> int:
     """Number of threads in a block of the kernel around ``path``."""
     accesses = Analysis.of(program).accesses
     largest: dict[str, int] = {}
-    for where, refs in accesses.loops_of.items():
-        for ref in refs if where[0] == path[0] else ():
+    for refs in accesses.part(path[0]).loops_of.values():
+        for ref in refs:
             if ref.loop.axis in THREAD_AXES:
                 end = ref.loop.start + ref.loop.extent
                 largest[ref.loop.axis] = max(largest.get(ref.loop.axis, 0), end)
@@ -168,8 +164,7 @@ def thread_sets(program: SignedProgram, path: Path) -> tuple[str, ...]:
     accesses = Analysis.of(program).accesses
     found = (
         " ".join(axis for axis in THREAD_AXES if axis in s.axes) or "none"
-        for s in accesses.statements
-        if s.path[0] == path[0]
+        for s in accesses.part(path[0]).statements
     )
     return tuple(dict.fromkeys(found))
 

@@ -31,7 +31,8 @@ def without_memory() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nest_memory, "remember", keep_nothing)
-        patch.setattr(sets, "_has_points", sets._has_points.__wrapped__)
+        for name in ("_has_points", "_left_over", "_largest"):
+            patch.setattr(sets, name, getattr(sets, name).__wrapped__)
         nest_memory.forget()
         yield
 
