@@ -54,16 +54,20 @@ def _seed(seed: int) -> None:
 class ProgramPlan:
     """One source program: its name, how many shape samples of it are taken, and in which forms.
 
-    Without ``forms`` those of the profile count.
+    Without ``forms`` those of the profile count. ``large`` samples of paper-like sizes come on
+    top: too large to run, they are judged statically and on siblings (``siblings``).
     """
 
     name: str
     samples: int = 1
+    large: int = 0
     forms: tuple[Form, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse nothing to do."""
         positive(samples=self.samples)
+        if not 0 <= self.large < ENDLESS:
+            raise ValueError(f"large must be at least 0 and below {ENDLESS}, not {self.large}")
         if self.forms is not None:
             _distinct("forms", self.forms)
 
@@ -191,11 +195,16 @@ class RecordPlan:
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """Shares of the splits, in programs; they sum to 1."""
+    """Shares of the splits, in programs; they sum to 1.
+
+    Workloads that share a family, a program's structure, or at least the part ``near`` of their
+    nests (``likeness``) go to one split.
+    """
 
     train: float = 0.8
     validation: float = 0.1
     test: float = 0.1
+    near: float = 0.6
 
     def __post_init__(self) -> None:
         """Refuse shares that are no partition."""
@@ -203,6 +212,8 @@ class SplitPlan:
         # Written so that NaN is refused too.
         if not (min(shares) >= 0 and abs(sum(shares) - 1) <= 1e-9):
             raise ValueError(f"the shares of the splits must sum to 1, not {sum(shares)}")
+        if not 0 < self.near <= 1:
+            raise ValueError(f"near must be above 0 and at most 1, not {self.near}")
 
 
 @dataclass(frozen=True, slots=True)

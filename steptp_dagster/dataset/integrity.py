@@ -121,6 +121,15 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
         ) group by structural_hash having count(distinct split) > 1
         """,
     ),
+    "no_near_copy": (
+        "No workload of evaluation, and no near copy of one, is in the training split.",
+        """
+        select program, nearest from leakage where near or shared > 0 or split = 'train'
+        union all select program, null
+        from (select distinct program from filtered_dataset where split <> 'train')
+        anti join leakage using (program)
+        """,
+    ),
     "records_have_lineage": (
         "Every record leads back to a source program and to the runs that made it.",
         """

@@ -7,19 +7,21 @@ from steptp_dagster.dataset.balance import Balanced, balance, counted_strategy
 from steptp_dagster.dataset.candidates import Selection, Show, Tables, as_leir, select
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.distribution import distribution
+from steptp_dagster.dataset.leakage import leakage, members, workloads
 from steptp_dagster.dataset.making import make_all
 from steptp_dagster.dataset.records import WEIGHTS, Record
 from steptp_dagster.dataset.schemas import Row
-from steptp_dagster.dataset.splits import Member, assign
+from steptp_dagster.dataset.splits import assign
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Rows of ``filtered_dataset`` (without ``unit``), of ``exclusions`` and of ``balance``."""
+    """Rows of ``filtered_dataset`` (without ``unit``) and of the reports that go with it."""
 
     rows: tuple[Row, ...]
     exclusions: tuple[Row, ...]
     balance: tuple[Row, ...]
+    leakage: tuple[Row, ...]
 
 
 def filtered(tables: Tables, profile: Profile, show: Show = as_leir) -> Filtered:
@@ -27,23 +29,16 @@ def filtered(tables: Tables, profile: Profile, show: Show = as_leir) -> Filtered
     selection = select(tables, show)
     made = make_all(selection, profile.records, profile.seed)
     balanced = balance(made, profile.balance, profile.seed)
-    split_of = assign(members(selection), profile.splits, profile.seed)
+    known, near = workloads(selection, tables), profile.splits.near
+    split_of = assign(members(known, near), profile.splits, profile.seed)
     rows = tuple(_row(r, split_of[r.first.origin.program], profile) for r in balanced.kept)
     gone = _excluded(selection, made, balanced)
     return Filtered(
         rows,
         tuple({"step_id": s, "reason": gone[s]} for s in sorted(gone)),
         distribution(made, balanced, profile.balance),
+        leakage(known, split_of, near),
     )
-
-
-def members(selection: Selection) -> Sequence[Member]:
-    """The workloads with all structures that their candidates show, before or after."""
-    structures: dict[tuple[str, str], set[str]] = {}
-    for c in selection.candidates:
-        found = structures.setdefault((c.origin.program, c.origin.family), set())
-        found.update((c.structural_hash, c.result_structural_hash))
-    return [Member(p, f, frozenset(s)) for (p, f), s in sorted(structures.items())]
 
 
 def _excluded(selection: Selection, made: Sequence[Record], balanced: Balanced) -> dict[str, str]:

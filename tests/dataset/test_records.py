@@ -31,7 +31,7 @@ def test_a_record_shows_program_reasoning_and_answer() -> None:
     assert [m.role for m in record.messages] == ["system", "user", "assistant"]
     assert "<think>" in system.content
     assert "B bound to the GPU axis" in system.content
-    assert f"{HEADER}{SOURCE_TEXT}\n" in user.content
+    assert f"{HEADER}{candidate.text}\n" in user.content
     reasoning, answer = read_answer(assistant.content)
     assert reasoning == candidate.reasoning_text
     assert answer == {

@@ -90,6 +90,8 @@ def defect(name: str) -> tuple[dict[str, list[Row]], Filtered | None]:
             rows["source_programs"][0]["source_id"] = key("lost")
         case "grounding":
             rows["transformed_steps"][4]["mismatches"] = ["a claim"]
+        case "no_near_copy":
+            made.leakage[0].update(nearest="Matmul3D", likeness=0.9, near=True)
         case "trajectories":
             rows["trajectories"][0]["step_ids"].reverse()
         case "negatives_rejected":

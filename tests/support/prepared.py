@@ -9,6 +9,7 @@ from steptp_dagster.dataset.schemas import (
     BALANCE,
     EXCLUSIONS,
     FILTERED_DATASET,
+    LEAKAGE,
     STATISTICS,
     Row,
     frame,
@@ -32,6 +33,7 @@ def prepare(root: Path, rows: dict[str, list[Row]], made: Filtered | None = None
 
     update(store, STAGE, "all", units, compute, origin=Origin("run-1", "v1"), batch=100)
     write_changed(store, BALANCE, "all", frame(BALANCE, made.balance))
+    write_changed(store, LEAKAGE, "all", frame(LEAKAGE, made.leakage))
     gone = frame(EXCLUSIONS, made.exclusions)
     write_changed(store, EXCLUSIONS, "all", gone)
     records = store.read(FILTERED_DATASET, "all")

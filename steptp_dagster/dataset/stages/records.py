@@ -22,6 +22,7 @@ from steptp_dagster.dataset.schemas import (
     EXCLUSIONS,
     FILTERED_DATASET,
     GPU_VERIFICATION,
+    LEAKAGE,
     LEIR_PROGRAMS,
     NEGATIVES,
     SOURCE_PROGRAMS,
@@ -107,6 +108,7 @@ def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
     wanted = [Unit(digest("unit", "records", canonical_json(row)), row) for row in result.rows]
     report = update(store, STAGE, WHOLE, wanted, compute, origin=origin, batch=1000)
     write_changed(store, BALANCE, WHOLE, frame(BALANCE, result.balance))
+    write_changed(store, LEAKAGE, WHOLE, frame(LEAKAGE, result.leakage))
     # Last: it says what all of them were made from.
     gone = frame(EXCLUSIONS, result.exclusions)
     write_changed(store, EXCLUSIONS, WHOLE, gone, made_from=made_from)
