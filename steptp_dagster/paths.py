@@ -7,6 +7,8 @@ DATA_VARIABLE = "STEPTP_DATA"
 HOME_VARIABLE = "DAGSTER_HOME"
 #: Folder of users' programs, in place of that of the profile.
 USERS_VARIABLE = "STEPTP_USER_PROGRAMS"
+#: Settings in place of those of the profile, one ``KEY=VALUE`` a line.
+OVERRIDES_VARIABLE = "STEPTP_SET"
 #: Written into a Dagster home that has no settings: no telemetry, no welcome dialog.
 SETTINGS = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 

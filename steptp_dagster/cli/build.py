@@ -40,9 +40,23 @@ select message from (
 @click.option("--profile", default="default", show_default=True, help="Name, or path of a .yaml.")
 @click.option("--data", type=click.Path(path_type=Path), help="Data folder (default: data/).")
 @click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes; 0: every core.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting in place of the profile's, such as balance.enabled=false; may be repeated.",
+)
 @users_option
 @json_option
-def build(profile: str, data: Path | None, workers: int, users: Path | None, as_json: bool) -> None:
+def build(
+    profile: str,
+    data: Path | None,
+    workers: int,
+    settings: tuple[str, ...],
+    users: Path | None,
+    as_json: bool,
+) -> None:
     """Build the data set; what is there and still valid is kept.
 
     Programs of users that are broken or have no translation are named at the end; they do not make
@@ -52,6 +66,8 @@ def build(profile: str, data: Path | None, workers: int, users: Path | None, as_
     from steptp_dagster.strategies.registry import faults
 
     chosen(users)
+    if settings:
+        os.environ[paths.OVERRIDES_VARIABLE] = "\n".join(settings)
     try:
         programs = load(profile).program_names
     except ProfileError as error:
@@ -143,7 +159,8 @@ def summarise(data: Path, seconds: float, run_id: str) -> dict[str, Any]:
     with connect(file) as connection:
         rows = {name: n for name, n in counts(connection).items() if name in STABLE}
         verdicts = connection.execute(
-            "select equality, count(*) from gpu_verification group by equality order by equality"
+            "select equality, count(*) from gpu_verification where target = 'llvm' "
+            "group by equality order by equality"
         ).fetchall()
         splits = connection.execute(
             "select split, count(*) from filtered_dataset group by split order by split"
@@ -185,7 +202,7 @@ def words(summary: dict[str, Any]) -> str:
         "",
         f"  {rows['source_programs']} source programs, {rows['leir_programs']} LEIR programs",
         f"  {rows['transformed_steps']} steps, of which "
-        f"{percent(accepted, rows['gpu_verification'])} accepted ({labels})",
+        f"{percent(accepted, sum(verdicts.values()))} accepted ({labels})",
         f"  {rows['filtered_dataset']} records ({splits})",
         "",
         f"  records    {export}/train.jsonl (and validation, test); card: {export}/README.md",

@@ -15,11 +15,13 @@ import yaml
 
 from steptp_dagster.dataset.ids import Json, digest
 from steptp_dagster.dataset.mapping import BadMapping, build
+from steptp_dagster.dataset.overrides import overridden
 from steptp_dagster.dataset.policy import ENDLESS, BalancePlan, positive
-from steptp_dagster.paths import USERS_VARIABLE
+from steptp_dagster.paths import OVERRIDES_VARIABLE, USERS_VARIABLE
 from steptp_dagster.users.files import UserFile, file_of, files_in
 
 FOLDER = Path(__file__).resolve().parent / "profiles"
+POLICIES = FOLDER.with_name("policies")
 
 Dtype = Literal["f16", "bf16", "f32", "f64"]
 #: How a program is translated: views composed into subscripts, or each a nest of its own; or
@@ -70,6 +72,28 @@ class ProgramPlan:
             raise ValueError(f"large must be at least 0 and below {ENDLESS}, not {self.large}")
         if self.forms is not None:
             _distinct("forms", self.forms)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPlan:
+    """Programs of the library that ``programs`` does not name: all, or the published ones.
+
+    ``samples``, ``large`` and ``forms`` as in ``ProgramPlan``; those in ``without`` are left out.
+    """
+
+    which: Literal["all", "published"] = "all"
+    samples: int = 1
+    large: int = 0
+    forms: tuple[Form, ...] | None = None
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what a plan of each program would refuse."""
+        self.plan("each of them")
+
+    def plan(self, name: str) -> ProgramPlan:
+        """The plan of one of its programs."""
+        return ProgramPlan(name, samples=self.samples, large=self.large, forms=self.forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +247,8 @@ class Profile:
     name: str
     seed: int
     dtypes: tuple[Dtype, ...]
-    programs: tuple[ProgramPlan, ...]
+    programs: tuple[ProgramPlan, ...] = ()
+    library: LibraryPlan | None = None
     strategies: tuple[str, ...] | None = None
     steps: StepPlan = field(default_factory=StepPlan)
     verification: VerificationPlan = field(default_factory=VerificationPlan)
@@ -236,8 +261,8 @@ class Profile:
     def __post_init__(self) -> None:
         """Refuse empty and doubled lists."""
         _seed(self.seed)
-        # A folder that was not looked into yet may have files.
-        if self.program_names or self.user_programs is None:
+        # A folder that was not looked into yet may have files, and so has the library.
+        if self.program_names or (self.user_programs is None and self.library is None):
             _distinct("programs", self.program_names)
         _distinct("dtypes", self.dtypes)
         _distinct("forms", self.forms)
@@ -281,16 +306,82 @@ def load(name_or_path: str) -> Profile:
             known = ", ".join(available())
             raise ProfileError(f"no profile {name_or_path!r}; there are {known}, or give a .yaml")
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return _with_files(build(Profile, data), path)
+        data = _with_policy(yaml.safe_load(path.read_text(encoding="utf-8")), path.parent)
+        settings = os.environ.get(OVERRIDES_VARIABLE, "").splitlines()
+        profile = _with_library(build(Profile, overridden(data, settings)))
+        _check_strategies(profile)
+        return _with_files(profile, path)
     except UnicodeDecodeError as error:
         raise ProfileError(f"{path.name}: not UTF-8 text: {error.reason}") from error
     except OSError as error:
-        raise ProfileError(f"{path}: {error.strerror}") from error
+        raise ProfileError(f"{error.filename or path}: {error.strerror}") from error
     except yaml.YAMLError as error:
         raise ProfileError(f"{path.name}: not YAML: {' '.join(str(error).split())}") from error
     except BadMapping as error:
         raise ProfileError(f"{path.name}: {error}") from error
+
+
+def _with_policy(data: object, folder: Path) -> object:
+    """The data of a profile with the policy that its balance is based on filled in.
+
+    Raises BadMapping, and whatever reading the policy's file raises.
+    """
+    if not isinstance(data, dict) or not isinstance(data.get("balance"), dict):
+        return data
+    balance = dict(data["balance"])
+    base = balance.pop("base", None)
+    if base is None:
+        return data
+    path = folder / str(base)
+    if path.suffix not in (".yaml", ".yml"):
+        path = POLICIES / f"{base}.yaml"
+        if not path.exists():
+            known = ", ".join(sorted(p.stem for p in POLICIES.glob("*.yaml")))
+            raise BadMapping(
+                f"balance.base: no policy {base!r}; there are {known}, or give a .yaml"
+            )
+    policy = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(policy, dict):
+        raise BadMapping(f"balance.base: {path.name} has no settings")
+    return {**data, "balance": {**policy, **balance}}
+
+
+def _with_library(profile: Profile) -> Profile:
+    """The profile with the programs of the library that it asks for. Raises BadMapping."""
+    plan = profile.library
+    if plan is None:
+        return profile
+    from steptp_dagster.sources.registry import SOURCES, WORKLOADS
+
+    if unknown := [name for name in plan.without if name not in SOURCES]:
+        raise BadMapping(
+            f"library.without: no source program {unknown[0]!r}; `steptp sources` lists them"
+        )
+    left_out = {*profile.program_names, *plan.without}
+    wanted = SOURCES if plan.which == "all" else WORKLOADS
+    more = tuple(plan.plan(name) for name in wanted if name not in left_out)
+    return replace(profile, programs=(*profile.programs, *more), library=None)
+
+
+def _check_strategies(profile: Profile) -> None:
+    """Raise BadMapping for a setting that names a strategy which nobody registered."""
+    from steptp_dagster.strategies.registry import faults, strategies
+
+    named = {
+        "strategies": profile.strategies or (),
+        "steps.prefer": profile.steps.prefer,
+        "steps.sites_of": tuple(profile.steps.sites_of),
+        "balance": profile.balance.named_strategies,
+    }
+    # A plug-in that does not load may have it; the build names the plug-in.
+    if not any(named.values()) or faults():
+        return
+    known = strategies()
+    for where, names in named.items():
+        if unknown := [name for name in names if name not in known]:
+            raise BadMapping(
+                f"{where}: no strategy {unknown[0]!r}; one of {', '.join(sorted(known))}"
+            )
 
 
 def _with_files(profile: Profile, path: Path) -> Profile:

@@ -4,6 +4,7 @@ from typing import get_args
 import pytest
 
 from steptp_dagster.dataset import config
+from steptp_dagster.paths import OVERRIDES_VARIABLE
 from steptp_dagster.sources.registry import SOURCES
 from steptp_dagster.strategies.registry import own_strategies
 from steptp_dagster.verify.record import TARGETS
@@ -23,7 +24,7 @@ def load(tmp_path: Path, text: str) -> config.Profile:
 
 
 def test_packaged_profiles_load() -> None:
-    assert config.available() == ("default", "tiny")
+    assert config.available() == ("cpu", "default", "full", "tiny")
     default = config.load("default")
     assert len(default.programs) == 13
     assert default.dtypes == ("f16", "f32")
@@ -130,7 +131,9 @@ def test_a_bad_profile_is_refused_in_words(tmp_path: Path, text: str, message: s
 
 
 def test_an_unknown_profile_names_the_known_ones() -> None:
-    with pytest.raises(config.ProfileError, match="no profile 'huge'; there are default, tiny"):
+    with pytest.raises(
+        config.ProfileError, match="no profile 'huge'; there are cpu, default, full"
+    ):
         config.load("huge")
 
 
@@ -147,3 +150,73 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 def test_targets_are_those_of_the_verifier() -> None:
     assert get_args(config.Target) == TARGETS
+
+
+def test_the_full_profile_has_the_published_scale() -> None:
+    full = config.load("full")
+    assert len(full.programs) == 202
+    assert {plan.samples + plan.large for plan in full.programs} == {20}
+    assert len(full.dtypes) == 3
+    assert full.steps.depth == 9
+    assert config.build(config.Profile, full.settings()) == full
+
+
+def test_the_library_is_what_programs_do_not_name(tmp_path: Path) -> None:
+    more = "library: {samples: 3, without: [GELU]}\n"
+    profile = load(tmp_path, GOOD + more)
+    assert profile.program_names[0] == "softmax"
+    assert set(profile.program_names) == set(SOURCES) - {"GELU"}
+    assert profile.plan("softmax").samples == 1
+    assert profile.plan("LayerNorm").samples == 3
+    with pytest.raises(config.ProfileError, match=r"library.without: no source program 'GELUU'"):
+        load(tmp_path, GOOD + more.replace("GELU", "GELUU"))
+
+
+def test_policies_are_bases_that_single_settings_replace(tmp_path: Path) -> None:
+    standard = load(tmp_path, GOOD + "balance: {base: standard, minimum: 3}").balance
+    assert standard.minimum == 3
+    assert standard.class_of("online_softmax").keep_all
+    assert standard.class_of("loop_split").name == "easy"
+    assert {s for c in standard.classes for s in c.strategies or ()} <= set(own_strategies())
+    (tmp_path / "mine.yaml").write_text("program_cap: 4")
+    assert load(tmp_path, GOOD + "balance: {base: mine.yaml}").balance.program_cap == 4
+    with pytest.raises(config.ProfileError, match=r"no policy 'best'; there are standard"):
+        load(tmp_path, GOOD + "balance: {base: best}")
+    with pytest.raises(config.ProfileError, match=r"gone.yaml: No such file"):
+        load(tmp_path, GOOD + "balance: {base: gone.yaml}")
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        ("strategies: [loop_splitt]", "strategies"),
+        ("steps: {prefer: [loop_splitt]}", "steps.prefer"),
+        ("steps: {sites_of: {loop_splitt: 2}}", "steps.sites_of"),
+        ("balance: {strategies: {loop_splitt: {cap: 3}}}", "balance"),
+    ],
+)
+def test_an_unknown_strategy_is_named_with_its_place(tmp_path: Path, more: str, where: str) -> None:
+    message = f"p.yaml: {where}: no strategy 'loop_splitt'; one of additive_split"
+    with pytest.raises(config.ProfileError, match=message):
+        load(tmp_path, GOOD + more)
+
+
+def test_single_settings_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def given(*settings: str) -> config.Profile:
+        monkeypatch.setenv(OVERRIDES_VARIABLE, "\n".join(settings))
+        return load(tmp_path, GOOD + "balance: {minimum: 2}")
+
+    profile = given("balance.enabled=false", "records.reasoning=false", "records.program=tir")
+    assert not profile.balance.enabled
+    assert profile.balance.minimum == 2
+    assert (profile.records.reasoning, profile.records.program) == (False, "tir")
+    for setting, message in (
+        ("balance.enabled", "expected KEY=VALUE, such as balance.enabled=false"),
+        ("seed.low=1", "seed.low: the profile has 1 there"),
+        ("balance.capp=1", "balance.capp: unknown setting; known here: enabled, tokens"),
+        ("seed=[", "seed: not a YAML value"),
+        ("seed=one", "seed: expected a whole number, found 'one'"),
+    ):
+        with pytest.raises(config.ProfileError) as caught:
+            given(setting)
+        assert message in str(caught.value)
