@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def test_an_unknown_profile_lists_the_known_ones() -> None:
     result = CliRunner().invoke(steptp, ["build", "--profile", "nix"])
     assert result.exit_code == 2
-    assert "no profile 'nix'; there are default, tiny" in result.stderr
+    assert "no profile 'nix'; there are cpu, default, full, tiny" in result.stderr
 
 
 @pytest.mark.slow
