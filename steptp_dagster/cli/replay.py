@@ -74,7 +74,7 @@ def chain(
             "select s.*, v.equality, v.target, v.seeds, p.text as result_text "
             "from transformed_steps s join gpu_verification v using (step_id) "
             "join leir_programs p on p.leir_id = s.result_leir_id "
-            "where step_id = ? order by v.target limit 1",
+            "where step_id = ? order by v.target <> 'llvm', v.target limit 1",
             [step],
         )
         steps.insert(0, row)

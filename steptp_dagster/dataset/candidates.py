@@ -116,7 +116,9 @@ def select(tables: Tables, show: Show = as_leir) -> Selection:
     """
     steps = tables.transformed_steps.sort("step_depth", "step_id").to_dicts()
     verdicts = tables.gpu_verification.group_by("step_id").agg(
-        pl.col("equal_pass").all(), pl.col("equality").sort().last()
+        # Null where a program was only built: that neither accepts nor rejects.
+        pl.col("equal_pass").any() & pl.col("equal_pass").all(),
+        pl.col("equality").filter(pl.col("equality") != "built").sort().last(),
     )
     verdict_of = {row["step_id"]: row for row in verdicts.to_dicts()}
     sources = {row["source_id"]: row for row in tables.source_programs.to_dicts()}

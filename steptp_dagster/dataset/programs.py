@@ -43,7 +43,7 @@ def file_form(signature: str, text: str) -> str:
 def translation_row(source: Row, **known: object) -> Row:
     """The row of ``translations`` of a source, without ``unit``; what is not known is empty."""
     nothing: Row = dict.fromkeys(("leir_id", "refusal", "message", "fidelity", "interpreted"))
-    lists: Row = {"comparisons": [], "roundings": [], "screens": []}
+    lists: Row = {"comparisons": [], "roundings": [], "screens": [], "siblings": []}
     return {"source_id": source["source_id"], **nothing, **lists, **known}
 
 

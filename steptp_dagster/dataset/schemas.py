@@ -25,6 +25,21 @@ _COMPARISON = pl.Struct(
 _ROUNDING = pl.Struct(
     {"family": pl.String, "pytorch": pl.Float64, "leir": pl.Float64, "predicted": pl.Float64}
 )
+_SIBLING = pl.Struct({"shapes": pl.String, "leir_id": pl.String})
+_KERNEL = pl.Struct(
+    {
+        "nest": pl.Int64,
+        "grid": pl.List(pl.Int64),
+        "block": pl.List(pl.Int64),
+        "registers": pl.Int64,
+        "stack_bytes": pl.Int64,
+        "spill_stores": pl.Int64,
+        "spill_loads": pl.Int64,
+        "shared_bytes": pl.Int64,
+        "barriers": pl.Int64,
+        "occupancy": pl.Float64,
+    }
+)
 _MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})
 
 
@@ -42,8 +57,8 @@ def _count(description: str, *, low: int = 0) -> pa.Column:
     return pa.Column(pl.Int64, pa.Check.ge(low, name=f"at least {low}"), description=description)
 
 
-def _flag(description: str) -> pa.Column:
-    return pa.Column(pl.Boolean, description=description)
+def _flag(description: str, *, nullable: bool = False) -> pa.Column:
+    return pa.Column(pl.Boolean, description=description, nullable=nullable)
 
 
 def _real(description: str, *, nullable: bool = False) -> pa.Column:
@@ -58,6 +73,9 @@ LEVELS = ("graph", "operator", "memory", "math")
 DTYPE_NAMES = ("f16", "bf16", "f32", "f64")
 FORMS = ("composed", "naive", "inlined", "dead-code", "repeated-code")
 EQUALITIES = ("exact", "reassociated", "rejected")
+#: Labels of verdicts: ``built`` is compiled for a GPU that was not there.
+LABELS = (*EQUALITIES, "built")
+EVIDENCE = ("static", "built", "executed", "sibling")
 SPLITS = ("train", "validation", "test")
 #: What a record asks: one step; several steps of one program; a chain of steps; why a candidate
 #: was rejected.
@@ -126,6 +144,10 @@ TRANSLATIONS = _table(
         ),
         "screens": pa.Column(
             _STRINGS, description="why no step is taken from it (constant output ...); empty: fine"
+        ),
+        "siblings": pa.Column(
+            pl.List(_SIBLING),
+            description="of a program too large to run: small programs of the same structure",
         ),
         "unit": _id(_UNIT),
     },
@@ -205,10 +227,18 @@ GPU_VERIFICATION = _table(
         "parent_leir_id": _id("-> leir_programs"),
         "result_leir_id": _id("-> leir_programs"),
         "build_pass": _flag("both programs compiled"),
-        "exec_pass": _flag("both programs ran"),
-        "equal_pass": _flag("the verdict accepted the step"),
-        "bitwise": _flag("all outputs equal bit for bit"),
-        "equality": _text("label of the verdict", values=EQUALITIES),
+        "exec_pass": _flag("both programs ran; null: only built", nullable=True),
+        "equal_pass": _flag("the verdict accepted the step; null: only built", nullable=True),
+        "bitwise": _flag("all outputs equal bit for bit; null: only built", nullable=True),
+        "equality": _text("label of the verdict", values=LABELS),
+        "evidence": _text("what the verdict rests on", values=EVIDENCE),
+        "sibling": _text("JSON: what ran in place of programs too large to run; {}: nothing did"),
+        "kernels": pa.Column(
+            pl.List(_KERNEL), description="CUDA kernels of the result: geometry and what they take"
+        ),
+        "parent_kernels": pa.Column(
+            pl.List(_KERNEL), description="CUDA kernels of the parent, as those of the result"
+        ),
         "reason": _text("named reason of a rejection", nullable=True),
         "static": _text("JSON: violations found without running"),
         "numeric": _text("JSON: differences and errors by input family"),

@@ -15,8 +15,10 @@ def statistics(
     sources = tables.source_programs.select("source_id", "family", "dtype")
     translations = tables.translations.join(sources, on="source_id")
     steps = tables.transformed_steps.join(sources, on="source_id")
+    # The target that decides; on the others steps may only be built.
+    decisive = tables.gpu_verification.filter(pl.col("target") == "llvm")
     verdicts = steps.join(
-        tables.gpu_verification.select("step_id", "equal_pass", "bitwise", "equality", "reason"),
+        decisive.select("step_id", "equal_pass", "bitwise", "equality", "reason"),
         on="step_id",
     )
     surveyed = surveys.join(sources, on="source_id")

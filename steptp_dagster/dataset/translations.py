@@ -5,21 +5,24 @@ Loads PyTorch and TVM, so stages import it in their workers only.
 
 import json
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from steptp_dagster.dataset.evidence import Evidence, gathered
 from steptp_dagster.dataset.forms import in_form
+from steptp_dagster.dataset.ids import canonical_json
 from steptp_dagster.dataset.injectors import INJECTORS
 from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import Row
+from steptp_dagster.dataset.siblings import NEEDED, sibling_shapes, structure
 from steptp_dagster.dataset.stages.sources import source_of
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
-from steptp_dagster.sources.base import Built
+from steptp_dagster.sources.base import Built, Shape, Source
 from steptp_dagster.translate.reference import Reference
 from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
-from steptp_dagster.verify.budget import too_large
+from steptp_dagster.verify.budget import MOST_BYTES, too_large
 from steptp_dagster.verify.screen import screen
 
 
@@ -45,9 +48,14 @@ def subject(source: Row, *, small: bool = False) -> Subject:
     Raises SourceError or UnknownProgram for a row that the library has nothing for.
     """
     library, shape = source_of(source["program"]), json.loads(source["shapes"])
-    seed = source["seed"]
-    built = library.build(library.least(shape) if small else shape, source["dtype"], seed)
-    return Subject(built, built.example(seed))
+    return _built(library, library.least(shape) if small else shape, source)
+
+
+def _built(library: Source, shape: Shape, source: Row) -> Subject:
+    built = library.build(shape, source["dtype"], source["seed"])
+    elements = sum(prod(spec.shape) for spec in built.inputs)
+    # What is larger is never run: then inputs need only have their shapes.
+    return Subject(built, built.blank() if elements > MOST_BYTES else built.example(source["seed"]))
 
 
 def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
@@ -65,8 +73,7 @@ def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
         return _refused(source, *objection)
     row = row_of(found.signed)
     if too_large(found.signed):
-        known = translation_row(source, leir_id=row["leir_id"], screens=["too-large"])
-        return {"translations": [known], "leir_programs": [row]}
+        return _large(source, found, row)
 
     def sibling() -> Reference | None:
         least = subject(source, small=True)
@@ -84,6 +91,46 @@ def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
     screens = list(screen(_screened(own, found, form)))
     known = translation_row(source, leir_id=row["leir_id"], screens=screens, **figures)
     return {"translations": [known], "leir_programs": [row]}
+
+
+def _large(source: Row, found: Translation, row: Row) -> dict[str, list[Row]]:
+    """Rows of a source that is too large to run: compared and screened on its siblings.
+
+    Those whose translation is equal but for numbers take part. Without any, no step is taken.
+    """
+    library, shape = source_of(source["program"]), json.loads(source["shapes"])
+    form, siblings = source["form"], []
+    for small in sibling_shapes(library, shape):
+        other = _built(library, small, source)
+        made = other.translated(form)
+        if (
+            isinstance(made, Translation)
+            and structure(made.signed)[0] == structure(found.signed)[0]
+        ):
+            siblings.append((small, other, made))
+    if len(siblings) < NEEDED:
+        known = translation_row(source, leir_id=row["leir_id"], screens=["too-large"])
+        return {"translations": [known], "leir_programs": [row]}
+    own, made = siblings[0][1:]
+    evidence = gathered(Reference(own.built.module, own.inputs, made))
+    if not isinstance(evidence, Evidence):
+        return _refused(source, *evidence)
+    figures = {**evidence.figures, "interpreted": "sibling"}
+    if objection := evidence.objection():
+        return _refused(source, *objection, **figures)
+    small_rows = [row_of(translation.signed) for _, _, translation in siblings]
+    known = translation_row(
+        source,
+        leir_id=row["leir_id"],
+        screens=list(screen(_screened(own, made, form))),
+        siblings=[
+            {"shapes": canonical_json(small), "leir_id": small_row["leir_id"]}
+            for (small, _, _), small_row in zip(siblings, small_rows, strict=True)
+        ],
+        **figures,
+    )
+    distinct = {each["leir_id"]: each for each in (row, *small_rows)}
+    return {"translations": [known], "leir_programs": list(distinct.values())}
 
 
 def _screened(own: Subject, found: Translation, form: str) -> SignedProgram:

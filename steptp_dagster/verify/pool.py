@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import replace
 from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -81,25 +82,31 @@ class Verifier:
         self._pool.join()
 
     def verify_many(
-        self, pairs: Iterable[tuple[Key, SignedProgram, SignedProgram]]
+        self,
+        pairs: Iterable[tuple[Key, SignedProgram, SignedProgram]],
+        *,
+        target: str | None = None,
     ) -> Iterator[tuple[Key, Verdict]]:
         """Verdicts by key in input order, as they become available.
 
         ``pairs`` (key, original, candidate) is read as it is needed, a few batches ahead. A pair
-        whose original is invalid is rejected with reason ``invalid-original``.
+        whose original is invalid is rejected with reason ``invalid-original``. ``target`` is
+        another one than the pool's.
         """
+        where = target or self.target
         source = iter(pairs)
         waiting: deque[tuple[list[tuple[Key, SignedProgram, SignedProgram]], Any]] = deque()
         while True:
             while len(waiting) < self._in_flight and (batch := list(islice(source, BATCH))):
-                waiting.append((batch, self._schedule([(o, c) for _, o, c in batch])))
+                waiting.append((batch, self._schedule([(o, c) for _, o, c in batch], where)))
             if not waiting:
                 return
             batch, future = waiting.popleft()
-            yield from zip([key for key, _, _ in batch], self._verdicts(batch, future), strict=True)
+            verdicts = self._verdicts(batch, future, where)
+            yield from zip([key for key, _, _ in batch], verdicts, strict=True)
 
-    def _schedule(self, pairs: list[tuple[SignedProgram, SignedProgram]]) -> Any:  # noqa: ANN401
-        arguments = (pairs, self.seed, self.target)
+    def _schedule(self, pairs: list[tuple[SignedProgram, SignedProgram]], target: str) -> Any:  # noqa: ANN401
+        arguments = (pairs, self.seed, target)
         future = self._pool.schedule(self._judge, args=arguments, timeout=self.timeout_s)
         self._scheduled.add(future)
         future.add_done_callback(self._scheduled.discard)
@@ -109,6 +116,7 @@ class Verifier:
         self,
         batch: list[tuple[Key, SignedProgram, SignedProgram]],
         future: Any,  # noqa: ANN401
+        target: str,
     ) -> list[Verdict]:
         """The verdicts of a scheduled batch; if it failed, its pairs are judged one by one."""
         failure = _failure(future)
@@ -116,9 +124,9 @@ class Verifier:
             verdicts: list[Verdict] = future.result()
             return verdicts
         if len(batch) == 1:
-            return [failure]
-        alone = [([pair], self._schedule([pair[1:]])) for pair in batch]
-        return [verdict for pair, again in alone for verdict in self._verdicts(pair, again)]
+            return [replace(failure, target=target)]
+        alone = [([pair], self._schedule([pair[1:]], target)) for pair in batch]
+        return [v for pair, again in alone for v in self._verdicts(pair, again, target)]
 
 
 def _failure(future: Any) -> Verdict | None:  # noqa: ANN401

@@ -3,6 +3,7 @@
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from platform import machine
 from typing import Final
 
@@ -13,6 +14,11 @@ VERIFIER: Final = "1"
 def nvrtc_available() -> bool:
     """Whether CUDA targets can be built here, without loading TVM to find out."""
     return find_spec("cuda") is not None and find_spec("nvidia") is not None
+
+
+def gpu_here() -> bool:
+    """Whether this machine has an NVIDIA GPU, as far as can be told without its driver."""
+    return Path("/dev/nvidiactl").exists()
 
 
 @cache

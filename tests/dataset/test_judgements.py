@@ -65,7 +65,9 @@ def store(tmp_path: Path) -> Store:
     """Stage files of one translated program with two loops."""
     row = {**row_of(SIGNED), "unit": key("unit leir")}
     told = dict.fromkeys(("refusal", "message", "fidelity", "interpreted"))
-    lists: dict[str, list[Any]] = {"comparisons": [], "roundings": [], "screens": []}
+    lists: dict[str, list[Any]] = {
+        name: [] for name in ("comparisons", "roundings", "screens", "siblings")
+    }
     translation = {
         "source_id": key("source", "copy", "f32"),
         "leir_id": row["leir_id"],

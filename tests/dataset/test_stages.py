@@ -50,6 +50,7 @@ def store(tmp_path: Path) -> Store:
                 "roundings": [],
                 "interpreted": "program",
                 "screens": [],
+                "siblings": [],
                 "unit": key("unit translation"),
             }
         ],
@@ -188,7 +189,7 @@ def test_every_step_has_a_verdict_and_every_pair_is_judged_once(store: Store) ->
 def test_how_far_a_pair_came(reason: str | None, passes: tuple[bool, bool, bool]) -> None:
     verdict = ACCEPTED if reason is None else Verdict(False, "rejected", False, reason)
     pool: Any = Judge(verdict)
-    unit = Unit(key("unit"), ("a", "b"))
+    unit = Unit(key("unit"), ("a", "b", "llvm"))
     (made,) = judge([unit], {"a": SIGNED, "b": SIGNED}, pool)
     (row,) = made.rows["verdicts"]
     assert (row["build_pass"], row["exec_pass"], row["equal_pass"]) == passes

@@ -104,6 +104,10 @@ def verdict_row(step: Row, accepted: bool = True) -> Row:
         "equal_pass": accepted,
         "bitwise": accepted,
         "equality": "exact" if accepted else "rejected",
+        "evidence": "executed",
+        "sibling": "{}",
+        "kernels": [],
+        "parent_kernels": [],
         "reason": None if accepted else "values-differ",
         "static": "[]",
         "numeric": "{}",
@@ -192,6 +196,7 @@ def all_rows(wrong: int = 0) -> dict[str, list[Row]]:
                 "roundings": [],
                 "interpreted": "program",
                 "screens": [],
+                "siblings": [],
                 "unit": key("unit translation", program),
             }
         )

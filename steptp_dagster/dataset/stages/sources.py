@@ -44,7 +44,10 @@ def samples(program: str, profile: Profile) -> list[Sample]:
     """The samples of a program: the same shapes in every dtype that it has, in every form."""
     source = source_of(program)
     rng = random.Random(rank(profile.seed, "shapes", program))
-    shapes = source.sample(rng, profile.plan(program).samples)
+    plan = profile.plan(program)
+    shapes = source.sample(rng, plan.samples)
+    if plan.large:
+        shapes += tuple(s for s in source.sample(rng, plan.large, "large") if s not in shapes)
     dtypes = [d for d in profile.dtypes if d in source.dtypes]
     return [
         Sample(program, shape, dtype, profile.seed, form)

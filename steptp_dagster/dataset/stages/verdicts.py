@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from steptp_dagster.dataset.config import Profile
-from steptp_dagster.dataset.ids import canonical_json, digest
+from steptp_dagster.dataset.ids import Json, canonical_json, digest, rank
 from steptp_dagster.dataset.incremental import (
     Made,
     Origin,
@@ -22,19 +24,28 @@ from steptp_dagster.dataset.schemas import (
     GPU_VERIFICATION,
     LEIR_PROGRAMS,
     TRANSFORMED_STEPS,
+    TRANSLATIONS,
     VERDICTS,
     Row,
     polars_schema,
 )
+from steptp_dagster.dataset.siblings import on_siblings
+from steptp_dagster.dataset.small_chains import NO_SIBLINGS, SmallChains
 from steptp_dagster.dataset.store import Store
-from steptp_dagster.dataset.versions import code_version
+from steptp_dagster.dataset.versions import code_version, package_version, steps_version
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.progress import Progress
 from steptp_dagster.verify import reasons
+from steptp_dagster.verify.versions import gpu_here, nvrtc_available
 
 if TYPE_CHECKING:
     from steptp_dagster.verify.pool import Verifier
     from steptp_dagster.verify.record import Verdict
+
+#: The target of the pool, which decides what is accepted (``VerificationPlan.target``).
+DECISIVE: Final = "llvm"
+#: Parent, result and target.
+Task = tuple[str, str, str]
 
 STAGE = Stage(
     "verdicts",
@@ -51,6 +62,11 @@ NOT_BUILT: Final = frozenset(
         reasons.OVER_LIMITS,
         reasons.TOO_LARGE,
         reasons.FIRST_TOUCH,
+        reasons.LAUNCH_LIMITS,
+        reasons.SHARED_MEMORY,
+        reasons.SCOPE_ACROSS_KERNELS,
+        reasons.BUILD_ERROR,
+        reasons.NO_COMPILER,
     }
 )
 NOT_RUN: Final = frozenset(
@@ -64,6 +80,10 @@ NOT_RUN: Final = frozenset(
 )
 
 
+class NoCompiler(RuntimeError):
+    """The profile asks for a target whose compiler is not installed."""
+
+
 def update_verdicts(
     store: Store,
     program: str,
@@ -75,18 +95,23 @@ def update_verdicts(
     """Bring the verdicts of one workload's steps up to date, and the table that steps join."""
 
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
-        return progress(f"verdicts of {program}", len(missing), judge(missing, programs, verifier))
+        made = judge(missing, programs, verifier, smaller)
+        return progress(f"verdicts of {program}", len(missing), made)
 
     steps = store.read(TRANSFORMED_STEPS, program)
     programs = known_programs(store, program)
+    smaller = SmallChains.of(store.read(TRANSLATIONS, program), steps, programs)
     pairs = steps.select("parent_leir_id", "result_leir_id").unique().sort(pl.all()).rows()
     plan = profile.verification
-    wanted = [
-        Unit(
-            digest("unit", "verdicts", code_version("verdicts"), *pair, plan.target, plan.seed),
-            pair,
+    if plan.targets != (plan.target,) and not nvrtc_available():
+        raise NoCompiler(
+            "the profile names CUDA targets, which need NVRTC: pip install 'steptp-dagster[cuda]'"
         )
+    wanted = [
+        _unit((*pair, target), plan.seed, smaller)
+        for target in plan.targets
         for pair in pairs
+        if target == plan.target or chosen(profile, pair)
     ]
     report = update(store, STAGE, program, wanted, compute, origin=origin)
     verdicts = store.read(VERDICTS, program)
@@ -101,6 +126,21 @@ def update_verdicts(
     return report
 
 
+def _unit(task: Task, seed: int, smaller: SmallChains) -> Unit:
+    siblings = smaller.names(*task[:2])
+    more: list[Json] = [[*siblings, steps_version()]] if siblings else []
+    if task[2] != DECISIVE:
+        # What was only built is run once there is a GPU.
+        more += [package_version("nvidia-cuda-nvrtc"), gpu_here()]
+    return Unit(digest("unit", "verdicts", code_version("verdicts"), *task, seed, *more), task)
+
+
+def chosen(profile: Profile, pair: tuple[str, str]) -> bool:
+    """Whether a pair is among those that CUDA targets are tried on."""
+    place = int(rank(profile.verification.seed, "cuda", *pair)[:8], 16)
+    return place < profile.verification.cuda_share * 2**32
+
+
 def known_programs(store: Store, program: str) -> dict[str, SignedProgram]:
     """All LEIR programs of a workload by id."""
     rows = [
@@ -112,30 +152,67 @@ def known_programs(store: Store, program: str) -> dict[str, SignedProgram]:
 
 
 def judge(
-    missing: Sequence[Unit], programs: dict[str, SignedProgram], verifier: "Verifier"
+    missing: Sequence[Unit],
+    programs: dict[str, SignedProgram],
+    verifier: "Verifier",
+    smaller: SmallChains = NO_SIBLINGS,
 ) -> Iterator[Made]:
-    """The verdict of every missing pair, in order."""
-    tasks = [(unit, programs[unit.payload[0]], programs[unit.payload[1]]) for unit in missing]
+    """The verdict of every missing pair, target by target; those that siblings stand for last."""
+    waiting: list[tuple[Unit, Verdict]] = []
     before = time.perf_counter()
-    for unit, verdict in verifier.verify_many(tasks):
+    for target, units in groupby(missing, key=lambda unit: unit.payload[2]):
+        tasks = [(unit, programs[unit.payload[0]], programs[unit.payload[1]]) for unit in units]
+        other = {} if target == DECISIVE else {"target": target}
+        for unit, verdict in verifier.verify_many(tasks, **other):
+            if verdict.reason == reasons.TOO_LARGE and smaller.names(*unit.payload[:2]):
+                waiting.append((unit, verdict))
+                continue
+            now = time.perf_counter()
+            yield _made(unit, verdict, now - before)
+            before = time.perf_counter()
+    yield from _on_siblings(waiting, smaller, verifier)
+
+
+def _on_siblings(
+    waiting: Sequence[tuple[Unit, "Verdict"]], smaller: SmallChains, verifier: "Verifier"
+) -> Iterator[Made]:
+    """Pairs that passed everything static and are too large to run, judged on siblings."""
+    before = time.perf_counter()
+    for unit, verdict in waiting:
+        found = smaller.pairs(*unit.payload[:2])
+        if isinstance(found, str):
+            told = replace(verdict, message=f"{verdict.message}; {found}")
+        else:
+            tasks = [(pair.name, pair.before, pair.after) for pair in found]
+            small = [v for _, v in verifier.verify_many(tasks)]
+            told = on_siblings(small, [(pair.name, pair.told) for pair in found])
         now = time.perf_counter()
-        ids = {"parent_leir_id": unit.payload[0], "result_leir_id": unit.payload[1]}
-        yield Made(unit, {"verdicts": [{**ids, **judged(verdict)}]}, now - before)
+        yield _made(unit, told, now - before)
         before = time.perf_counter()
+
+
+def _made(unit: Unit, verdict: "Verdict", seconds: float) -> Made:
+    ids = {"parent_leir_id": unit.payload[0], "result_leir_id": unit.payload[1]}
+    return Made(unit, {"verdicts": [{**ids, **judged(verdict)}]}, seconds)
 
 
 def judged(verdict: "Verdict") -> Row:
     """The columns of a verdict: target, passes, label, reason and evidence."""
     told = verdict.to_json()
     built = verdict.reason not in NOT_BUILT
+    run = verdict.equality != "built"
     numeric = {key: told[key] for key in ("families", "dropped_families", "message")}
     return {
         "target": verdict.target,
         "build_pass": built,
-        "exec_pass": built and verdict.reason not in NOT_RUN,
-        "equal_pass": verdict.accepted,
-        "bitwise": verdict.bitwise,
+        "exec_pass": built and verdict.reason not in NOT_RUN if run else None,
+        "equal_pass": verdict.accepted if run else None,
+        "bitwise": verdict.bitwise if run else None,
         "equality": verdict.equality,
+        "evidence": "executed" if verdict.reason in NOT_RUN else verdict.evidence,
+        "sibling": canonical_json(told["sibling"]),
+        "kernels": told["kernels"],
+        "parent_kernels": told["original_kernels"],
         "reason": verdict.reason,
         "static": canonical_json(told["static"]),
         "numeric": canonical_json(numeric),
