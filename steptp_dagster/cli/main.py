@@ -18,6 +18,7 @@ COMMANDS: Final[dict[str, str]] = {
     "lineage": "lineage",
     "replay": "replay",
     "audit": "audit",
+    "leakage": "leakage",
     "export": "warehouse",
     "sources": "catalogue",
     "strategies": "catalogue",
