@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
+from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Loop, Nest, Program
 from steptp_dagster.leir.dependence import Answer, can_fuse, carried
 from steptp_dagster.leir.printer import loops_text
@@ -30,6 +31,7 @@ from steptp_dagster.strategies.joining import (
     written,
 )
 from steptp_dagster.strategies.legality import fault
+from steptp_dagster.strategies.ownership import private
 from steptp_dagster.strategies.rewrite import (
     nest_at,
     read_texts,
@@ -76,7 +78,7 @@ class OperatorFusion(Strategy):
 
     name = "operator_fusion"
     level = "graph"
-    version = "1"
+    version = "2"
     summary = "Merges two adjacent nests over the leading loops that they have in common."
     preconditions = (
         "not-adjacent",
@@ -120,9 +122,9 @@ class OperatorFusion(Strategy):
                 f"the first nest runs on {_axes(first)}, the second on {_axes(second)}",
             )
             return
-        private = private_intermediates(program, path)
+        flowing = private_intermediates(program, path)
         passed = [name for name in flow(first, second) if name in read(second)]
-        if passed and not private:
+        if passed and not flowing:
             yield Refusal(
                 self.name,
                 path,
@@ -150,10 +152,19 @@ class OperatorFusion(Strategy):
                     f"sharing {depth} loops: iterations of {carrying[0]} would exchange values",
                 )
                 continue
-            for handling in HANDLINGS if private else HANDLINGS[:1]:
+            uses = Analysis.of(_joined(program, path, depth)).accesses.by_tensor
+            for handling in HANDLINGS if flowing else HANDLINGS[:1]:
                 site = Site.of(self.name, path, depth=depth, intermediate=handling)
                 after = _rewritten(program, site)
                 if after is None:
+                    continue
+                if handling != "g" and not all(private(uses[name], "l") for name in flowing):
+                    yield Refusal(
+                        self.name,
+                        path,
+                        "intermediate-used-elsewhere",
+                        f"elements of {', '.join(flowing)} do not belong to one thread each",
+                    )
                     continue
                 broken = fault(after)
                 yield site if broken is None else Refusal(self.name, path, *broken)
@@ -247,17 +258,20 @@ class OperatorFusion(Strategy):
 
 def _rewritten(program: SignedProgram, site: Site) -> SignedProgram | None:
     """The result at a site; None where no register can stand in for an intermediate."""
-    fused = joined(program.program, site.path, site.integer("depth"))
-    private = private_intermediates(program, site.path)
+    fused = _joined(program, site.path, site.integer("depth"))
+    names = private_intermediates(program, site.path)
     match site.text("intermediate"):
         case "l":
-            fused = in_local_memory(fused, private)
+            return SignedProgram(in_local_memory(fused.program, names), program.signature)
         case "register":
-            moved = in_registers(fused, site.path, private, _starts(program, private))
-            if moved is None:
-                return None
-            fused = moved
-    return SignedProgram(fused, program.signature)
+            moved = in_registers(fused.program, site.path, names, _starts(program, names))
+            return None if moved is None else SignedProgram(moved, program.signature)
+    return fused
+
+
+def _joined(program: SignedProgram, path: Path, depth: int) -> SignedProgram:
+    """The two nests joined, their intermediates where they were."""
+    return SignedProgram(joined(program.program, path, depth), program.signature)
 
 
 def _starts(program: SignedProgram, names: tuple[str, ...]) -> dict[str, str]:
@@ -296,7 +310,7 @@ def _siblings(program: Program, path: Path) -> int:
 
 def _carrying(program: SignedProgram, path: Path, depth: int) -> tuple[str, ...]:
     """Shared parallel loops whose iterations would conflict in the joined nest."""
-    fused = SignedProgram(joined(program.program, path, depth), program.signature)
+    fused = _joined(program, path, depth)
     return tuple(
         loop.index
         for loop in nest_at(fused.program, path).loops

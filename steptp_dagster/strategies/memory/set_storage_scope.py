@@ -2,10 +2,8 @@
 
 from typing import Final
 
-from steptp_dagster.leir.accesses import Use
-from steptp_dagster.leir.affine import Form, is_opaque, names_in
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import BLOCK_AXES, THREAD_AXES, Access, Expr
+from steptp_dagster.leir.ast import Access, Expr
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.printer import loops_text
 from steptp_dagster.leir.signature import SignedProgram
@@ -16,12 +14,10 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
 from steptp_dagster.strategies.facts import Explanation
 from steptp_dagster.strategies.legality import fault
-from steptp_dagster.strategies.matching import distinguishes
+from steptp_dagster.strategies.ownership import owned
 from steptp_dagster.strategies.rewrite import read_texts, readers_of, write_texts, writers_of
 
 _SCOPES: Final = ("g", "s", "l")
-#: Axes whose positions tell the instances of a tensor apart, by scope.
-_OWNERS: Final = {"g": (), "s": BLOCK_AXES, "l": (*BLOCK_AXES, *THREAD_AXES)}
 
 
 class SetStorageScope(Strategy):
@@ -153,44 +149,3 @@ class SetStorageScope(Strategy):
             ),
             effect=effects(before, after),
         )
-
-
-def owned(uses: list[Use], scope: str) -> bool:
-    """Whether each element belongs to one of the instances that only one of the scopes has.
-
-    ``uses`` are all uses of a tensor. From ``g`` to ``s`` these are blocks, from ``s`` to ``l``
-    threads. Launches need no test: one runs after the other, and in each an element is written
-    before it is read.
-    """
-    before = _OWNERS[uses[0].access.scope]
-    axes = set(before) ^ set(_OWNERS[scope])
-    extents: dict[str, int] = {}
-    for use in uses:
-        for ref in use.chain:
-            if ref.loop.axis in axes:
-                known = extents.get(ref.loop.axis, 1)
-                extents[ref.loop.axis] = max(known, ref.loop.extent)
-    common = [
-        columns[0]
-        for columns in zip(*(_by_owner(use) for use in uses), strict=True)
-        if columns[0] is not None and all(form == columns[0] for form in columns)
-    ]
-    return distinguishes(common, extents, extents)
-
-
-def _by_owner(use: Use) -> tuple[Form | None, ...]:
-    """Subscripts in terms of axes and launch loops; None for those that other indices enter."""
-    launch = {ref.name for ref in use.chain[: use.statement.launch]}
-    names = {index: axis for axis, index in use.statement.axes.items()}
-    return tuple(_renamed(form, names, launch) for form in use.subscripts)
-
-
-def _renamed(form: Form, names: dict[str, str], launch: set[str]) -> Form | None:
-    if is_opaque(form) or not names_in(form) <= names.keys() | launch:
-        return None
-    terms = []
-    for atom, k in form.terms:
-        if not isinstance(atom, str):
-            return None
-        terms.append((names.get(atom, atom), k))
-    return Form(form.const, tuple(sorted(terms)))
