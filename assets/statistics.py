@@ -22,11 +22,20 @@ from steptp_dagster.dataset.versions import code_version
     metadata=shown(STATISTICS),
     description=STATISTICS.description,
 )
-def statistics(store: ParquetStore, build: Build) -> dg.MaterializeResult:
-    """Sites, refusals, steps, verdicts and records by strategy, level, family, dtype and split."""
+def statistics(
+    context: dg.AssetExecutionContext, store: ParquetStore, build: Build
+) -> dg.MaterializeResult:
+    """Sites, refusals, steps, verdicts and records by strategy, level, family, dtype and split.
+
+    Token counts of programs in several languages are brought up to date on the way.
+    """
     from steptp_dagster.dataset.stages.records import update_statistics
+    from steptp_dagster.dataset.stages.tokens import update_tokens
 
     def update() -> Metadata:
+        origin, progress = build.origin(context, "tokens"), build.progress(context)
+        with build.workers() as workers:
+            update_tokens(store.files, build.profile, workers, origin, progress)
         computed = update_statistics(store.files, build.profile)
         return {"computed": computed, **summary(store.files.read(STATISTICS, WHOLE))}
 

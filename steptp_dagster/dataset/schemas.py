@@ -364,6 +364,32 @@ LEAKAGE = _table(
         "near": _flag("whether that is a near copy; must be false"),
     },
 )
+TOKEN_COUNTS = _table(
+    "token_counts",
+    "One row per LEIR program: tokens of its text in each language (`dataset/token_counts.py`).",
+    {
+        "leir_id": _id("-> leir_programs", unique=True),
+        "sampled": _flag("whether it is counted in other languages than LEIR"),
+        "leir": _count("in the paper's spelling, without header lines", low=1),
+        "compact": _count("in the compact spelling", low=1),
+        **{
+            name: pa.Column(pl.Int64, description=text, nullable=True)
+            for name, text in {
+                "tir_blocks": "TVM's script with blocks, as its schedules print it",
+                "tir_loops": "TVM's script of plain loops",
+                "tir_exact": "TVM's script of what verification runs, rounding spelled out",
+                "tvm_file": "the whole CUDA file that TVM makes of it",
+                "tvm_kernels": "the kernels in that file alone",
+                "cuda_file": "the whole CUDA file of `lowering.cuda`",
+                "cuda_kernels": "the kernels in that file alone",
+            }.items()
+        },
+        "refusals": pa.Column(
+            _STRINGS, description="who refused to write it, and the kind of error"
+        ),
+        "unit": _id(_UNIT),
+    },
+)
 STATISTICS = _table(
     "statistics",
     "One row per metric and combination of what it is broken down by.",
@@ -447,6 +473,7 @@ STABLE: dict[str, pa.DataFrameSchema] = {
         EXCLUSIONS,
         BALANCE,
         LEAKAGE,
+        TOKEN_COUNTS,
         STATISTICS,
         ZOO,
     )

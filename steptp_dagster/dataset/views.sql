@@ -32,3 +32,80 @@ select v.strategy, p.program, p.dtype, r.reason, r.count, r.message
 from surveys v
 join source_programs p using (source_id)
 cross join unnest(v.refusals) as u(r);
+
+-- How many steps and records there are of each strategy, before and after the balance.
+create view strategy_distribution as
+with kept as (
+    select strategy, task, count(*) as records from filtered_dataset group by all
+)
+select
+    s.strategy, s.strategy_level, count(*) as steps,
+    count(*) filter (step_depth > 0) as chained_steps,
+    count(distinct s.source_id) as sources,
+    coalesce(any_value(k.records), 0) as records
+from transformed_steps s
+left join (select strategy, sum(records) as records from kept group by all) k using (strategy)
+group by all order by all;
+
+-- Verdicts by strategy, family, dtype and target.
+create view pass_rates as
+select
+    s.strategy, p.family, p.dtype, v.target, count(*) as verified,
+    count(*) filter (v.build_pass) as built,
+    count(*) filter (v.exec_pass) as executed,
+    count(*) filter (v.equal_pass) as accepted,
+    count(*) filter (v.bitwise) as bitwise,
+    round(count(*) filter (v.equal_pass) / count(*), 4) as pass_rate
+from gpu_verification v
+join transformed_steps s using (step_id)
+join source_programs p using (source_id)
+group by all order by all;
+
+-- Tokens of each task: what is read, and what is written.
+create view token_ratios as
+select
+    task, split, count(*) as records, sum(prompt_tokens)::bigint as prompt_tokens,
+    sum(reasoning_tokens)::bigint as reasoning_tokens,
+    sum(answer_tokens)::bigint as answer_tokens,
+    round(sum(reasoning_tokens + answer_tokens) / sum(prompt_tokens), 4) as written_per_read,
+    round(sum(reasoning_tokens) / sum(answer_tokens), 4) as reasoning_per_answer
+from filtered_dataset group by all order by all;
+
+-- Tokens that the two spellings of LEIR save against each language, over the programs that are
+-- counted in it: shares of the totals, and the median over programs.
+create view token_savings as
+select
+    language, count(*) as programs, sum(tokens)::bigint as tokens, sum(leir)::bigint as leir_tokens,
+    sum(compact)::bigint as compact_tokens,
+    round(1 - sum(leir) / sum(tokens), 4) as leir_saves,
+    round(1 - sum(compact) / sum(tokens), 4) as compact_saves,
+    round(median(1 - leir / tokens), 4) as leir_saves_median,
+    round(median(1 - compact / tokens), 4) as compact_saves_median
+from (
+    select leir_id, leir, compact, unnest(languages) as language, unnest(counts) as tokens
+    from (
+        select
+            leir_id, leir, compact,
+            ['leir', 'tir_blocks', 'tir_loops', 'tir_exact', 'tvm_file', 'tvm_kernels',
+             'cuda_file', 'cuda_kernels'] as languages,
+            [leir, tir_blocks, tir_loops, tir_exact, tvm_file, tvm_kernels, cuda_file,
+             cuda_kernels] as counts
+        from token_counts
+    )
+)
+where tokens is not null
+group by all order by all;
+
+-- How long chains of steps are, and how they were judged as a whole.
+create view trajectory_lengths as
+select
+    length, count(*) as trajectories, count(*) filter (equal_pass) as accepted,
+    count(distinct source_id) as sources
+from trajectories group by all order by all;
+
+-- What the build cost: seconds of work by stage. Differs from build to build.
+create view stage_times as
+select
+    stage, count(*) as units, round(sum(seconds), 1) as seconds,
+    round(median(seconds), 4) as median_seconds, round(max(seconds), 2) as longest
+from timings group by all order by all;

@@ -34,6 +34,7 @@ STAGES = (
     "trajectories",
     "negatives",
     "records",
+    "tokens",
     "zoo",
 )
 #: Table -> folders of stage files that hold its rows, where they are not one of the same name.
