@@ -46,17 +46,17 @@ _INITS: Final = {
     "": "is no pure update",
 }
 FIGURES: Final = {
-    "flops": "floating-point operations",
+    "flops": "flops",
     "iterations": "iterations",
-    "bytes_read_g": "bytes read from global memory",
-    "bytes_written_g": "bytes written to global memory",
-    "bytes_read_s": "bytes read from shared memory",
-    "bytes_written_s": "bytes written to shared memory",
-    "bytes_read_l": "bytes read from local memory",
-    "bytes_written_l": "bytes written to local memory",
+    "bytes_read_g": "global bytes read",
+    "bytes_written_g": "global bytes written",
+    "bytes_read_s": "shared bytes read",
+    "bytes_written_s": "shared bytes written",
+    "bytes_read_l": "local bytes read",
+    "bytes_written_l": "local bytes written",
     "launches": "kernel launches",
-    "at_once": "instances that run at once",
-    "barriers": "waits of a block's threads for each other",
+    "at_once": "instances at once",
+    "barriers": "barriers",
     "nests": "nests",
     "loops": "loops",
     "equations": "equations",
@@ -192,7 +192,7 @@ def _cost_change(fact: Fact) -> str:
 
 
 def _sites(fact: Fact) -> str:
-    return f"{_name(fact)} has {fact.value} site{'' if fact.value == 1 else 's'} in the program"
+    return f"this is {'the only site' if fact.value == 1 else f'one of {fact.value} sites'}"
 
 
 def _alternative(fact: Fact) -> str:
@@ -221,6 +221,8 @@ def _at_most(fact: Fact) -> str:
 
 def _changed(fact: Fact) -> str:
     gone, come = fact.value if isinstance(fact.value, tuple) else ((), ())
+    if gone == come:
+        return f"{_paths(gone)} changed in place"
     return f"{_paths(gone)} became {_paths(come)}"
 
 

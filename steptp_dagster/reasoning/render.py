@@ -52,9 +52,9 @@ def render_text(
     chosen = f" with {', '.join(values)}" if values else ""
     decision = choose.pick(DECISIONS).format(**names, chosen=chosen)
     told: dict[Fact, None] = {}
-    state = _new(explanation.state, told, style)
+    state = _new(explanation.state, told, style.facts)
     conditions = _conditions(explanation.preconditions, told, choose, style)
-    meaning = _told((rule.because, *_clauses(_new(explanation.soundness, told, style))))
+    meaning = _told((rule.because, *_clauses(_new(explanation.soundness, told, style.proofs))))
     paragraphs = (
         f"{opening} {_facts(state)}",
         "\n".join((question, *conditions)),
@@ -63,7 +63,7 @@ def render_text(
                 None,
                 (
                     decision,
-                    _facts(_new(explanation.decision, told, style)),
+                    _facts(_new(explanation.decision, told, style.proofs)),
                     _alternatives(explanation.alternatives, style),
                 ),
             )
@@ -119,9 +119,9 @@ def _fact_list(facts: Iterable[Fact]) -> list[dict[str, Any]]:
     ]
 
 
-def _new(facts: Iterable[Fact], told: dict[Fact, None], style: Style) -> list[Fact]:
-    """The first facts that were not told yet; from now on they are."""
-    fresh = [fact for fact in dict.fromkeys(facts) if fact not in told][: style.facts]
+def _new(facts: Iterable[Fact], told: dict[Fact, None], most: int) -> list[Fact]:
+    """The first ``most`` facts that were not told yet; from now on they are."""
+    fresh = [fact for fact in dict.fromkeys(facts) if fact not in told][:most]
     told.update(dict.fromkeys(fresh))
     return fresh
 
@@ -178,7 +178,7 @@ def _conditions(
         if len(lines) == style.conditions or known:
             named.append(words.holds)
             continue
-        fresh = _new(evidence[place].facts, told, style)
+        fresh = _new(evidence[place].facts, told, style.proofs)
         lesson = f"; otherwise {words.otherwise}" if len(lines) < style.lessons else ""
         shown = "; ".join(_clauses(fresh))
         lines.append((place, f"- {sentence(f'{words.holds}: {shown}{lesson}')}"))

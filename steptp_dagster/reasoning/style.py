@@ -14,28 +14,30 @@ class Style:
     """A length of text.
 
     ``conditions`` preconditions are argued, ``lessons`` of them say what would follow otherwise,
-    and ``named`` of the others are named. State, decision, soundness and each argued condition are
-    told by at most ``facts`` facts, the effect by as many changed ``figures``. Changed nests are
-    quoted if all of them together have at most ``quoted`` characters. ``unchanged`` figures are
-    told, or a choice that was none. The structured explanation holds everything in every style.
+    and ``named`` of the others are named. The state is told by at most ``facts`` facts,
+    decision, soundness and each argued condition by ``proofs``, the effect by as many changed
+    ``figures``. Changed nests are quoted if all of them together have at most ``quoted``
+    characters. ``unchanged`` figures are told, or a choice that was none. The structured explanation holds everything in every style.
     """
 
     name: str
     conditions: int
     named: int
     facts: int
+    proofs: int
     lessons: int
     quoted: int
     figures: int
     unchanged: bool
 
 
-#: For training contexts: half of the texts have at most 350 tokens.
+#: For training contexts: half of the texts have about 320 tokens.
 BRIEF: Final = Style(
     "brief",
     conditions=2,
-    named=3,
+    named=2,
     facts=3,
+    proofs=2,
     lessons=1,
     quoted=0,
     figures=3,
@@ -47,6 +49,7 @@ FULL: Final = Style(
     conditions=99,
     named=99,
     facts=99,
+    proofs=99,
     lessons=99,
     quoted=100_000,
     figures=99,
@@ -57,7 +60,7 @@ STYLES: Final = {style.name: style for style in (BRIEF, FULL)}
 OPENINGS: Final = (
     "What the program shows:",
     "Look at what is there:",
-    "The relevant part of the program:",
+    "The relevant part:",
     "Observe:",
     "First, the facts:",
     "Reading the program:",
@@ -65,10 +68,10 @@ OPENINGS: Final = (
 )
 QUESTIONS: Final = (
     "Does {name} apply at {place}?",
-    "Before using {name} at {place}, rule out what would make it illegal.",
+    "Rule out what would make {name} illegal at {place}.",
     "Is {name} legal at {place}?",
-    "May {name} be used at {place}? Go through what could forbid it.",
-    "{name} at {place} would be possible if nothing stands against it.",
+    "May {name} be used at {place}? What could forbid it:",
+    "What {name} needs at {place}:",
     "Consider {name} at {place}.",
 )
 OTHERS: Final = (
@@ -92,10 +95,10 @@ MEANINGS: Final = (
     "Equivalence:",
 )
 EFFECTS: Final = (
-    "Expected effect, guards counted as true:",
-    "What it brings, guards counted as true:",
-    "In figures, guards counted as true:",
-    "Cost before and after, guards counted as true:",
+    "Expected effect (guards true):",
+    "What it brings (guards true):",
+    "In figures (guards true):",
+    "Before and after (guards true):",
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from steptp_dagster.dataset.tokens import count
 from steptp_dagster.reasoning.conditions import CONDITIONS, OBVIOUS, condition
 from steptp_dagster.reasoning.render import render_json, render_text
 from steptp_dagster.reasoning.style import BRIEF, FULL, Style
@@ -38,30 +39,27 @@ def _example() -> Step:
 
 
 BRIEF_TEXT = """\
-The relevant part of the program: Statement 1.1 accumulates with `+`, reduces over `c` and has \
-24 iterations.
+The relevant part: Statement 1.1 accumulates with `+`, reduces over `c` and has 24 iterations.
 
-Before using `cache_read_write` at statement 1, rule out what would make it illegal.
+Rule out what would make `cache_read_write` illegal at statement 1.
 - The copy fits its memory: after the step, `E` takes 4 bytes; otherwise shared or local memory \
 would overflow.
 - Nothing else shares the loops: statement 1.1 is a pure update.
-The rest holds as well: all reduction loops stand below; every row has an element of its own; no\
- guard depends on the reduction; and so on.
+The rest holds as well: all reduction loops stand below; every row has an element of its own; and \
+so on.
 
 Decision: apply `cache_read_write` at statement 1 with direction = `write`, scope = `l`, tensor \
-= `D`, under = `a`. The step adds `E`. After the step, `E` stands in local memory and is a \
-scalar. `cache_read_write` has 5 sites in the program. With under = `tx` instead, loops would be\
- 5 instead of 3.
+= `D`, under = `a`. The step adds `E`. After the step, `E` stands in local memory. This is one \
+of 5 sites. With under = `tx` instead, loops would be 5 instead of 3.
 
-Statement 1 became statement 1.
+Statement 1 changed in place.
 
 Equivalence: The accumulator starts from the value that the target started from, takes the same \
 operands in the same order and dtype, and is stored once at the end. `D` is stored as `f32`. \
-After the step, `E` is stored as `f32`. Inputs, parameters and outputs are unchanged. The values\
- are equal bit for bit.
+After the step, `E` is stored as `f32`. The values are equal bit for bit.
 
-In figures, guards counted as true: Iterations: 24 to 36; bytes read from global memory: 288 to \
-192; bytes written to global memory: 96 to 24."""
+In figures (guards true): Iterations: 24 to 36; global bytes read: 288 to 192; global bytes \
+written: 96 to 24."""
 
 
 def test_golden_text() -> None:
@@ -78,6 +76,16 @@ def test_text_is_bounded_and_truthful_about_rounding(name: str, case: str) -> No
     assert ("The values are equal up to rounding." in text) == (not exact)
     assert text == _text(step)
     assert not [line for line in text.split("\n") if line != line.strip()]
+
+
+def test_brief_texts_fit_training_contexts() -> None:
+    """One step of each strategy: half of the texts have at most 330 tokens."""
+    first = {strategy: (strategy, case) for strategy, case in reversed(NAMES)}
+    lengths = sorted(
+        count(_text(compared(strategy(n), step_named(n, c)))) for n, c in first.values()
+    )
+    assert 200 < lengths[len(lengths) // 2] <= 330
+    assert lengths[-1] <= 800
 
 
 @pytest.mark.parametrize(("name", "case"), NAMES)

@@ -153,8 +153,8 @@ class ExpressionSplitting(Strategy):
             preconditions=tuple(Evidence(p, known[p]) for p in self.preconditions_at(site)),
             decision=(
                 pair("new_tensors", value=(name,)),
-                after_fact("value_text", where, value=expr_text(definition.value)),
                 after_fact("scope_of", name, value=definition.target.scope),
+                after_fact("value_text", where, value=expr_text(definition.value)),
             ),
             transition=transition(before, after),
             soundness_rule="naming",
