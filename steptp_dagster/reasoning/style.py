@@ -17,7 +17,8 @@ class Style:
     and ``named`` of the others are named. The state is told by at most ``facts`` facts,
     decision, soundness and each argued condition by ``proofs``, the effect by as many changed
     ``figures``. Changed nests are quoted if all of them together have at most ``quoted``
-    characters. ``unchanged`` figures are told, or a choice that was none. The structured explanation holds everything in every style.
+    characters. ``unchanged`` figures are told, or a choice that was none. The structured
+    explanation holds everything in every style.
     """
 
     name: str
