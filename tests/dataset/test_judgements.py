@@ -136,9 +136,9 @@ def test_trajectories_join_ends_that_are_judged_as_one_pair(store: Store) -> Non
         assert chain[-1]["result_leir_id"] == trajectory["last_leir_id"]
         for before, after in pairwise(chain):
             assert after["parent_leir_id"] == before["result_leir_id"]
-    before = pool.pairs
+    number = pool.pairs
     judged(store, chosen, pool)
-    assert pool.pairs == before
+    assert pool.pairs == number
 
 
 def test_a_rejected_step_ends_no_trajectory(store: Store) -> None:

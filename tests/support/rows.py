@@ -24,6 +24,12 @@ from steptp_dagster.dataset.store import Store
 
 HEADER = "# input A f32[4]\n# output D f32[4]\n"
 SOURCE_TEXT = "B^{4}_{tx=0}[D^{f32,g}_{tx}=A^{f32,g}_{tx}+1.0;];"
+#: Sources that are no near copies of each other.
+SOURCE_TEXTS = {
+    "Matmul3D": SOURCE_TEXT,
+    "softmax": SOURCE_TEXT.replace("+", "*"),
+    "GELU": SOURCE_TEXT.replace("+", "-"),
+}
 PROGRAMS = (("Matmul3D", "matmul"), ("softmax", "softmax"), ("GELU", "activation"))
 COMPARISON = {"family": "normal", "evaluator": "tvm", "difference": 1e-16, "usable": True}
 STRATEGY_LEVELS = {"loop_split": "operator", "compute_inline": "graph"}
@@ -137,7 +143,7 @@ def trajectory_row(*steps: Row) -> Row:
 def negative_row(step: Row) -> Row:
     """A row of ``negatives``: the result of a step with a mistake put in, rejected."""
     name = step["step_id"]
-    family = {"family": "normal", "failure": "different-mathematics", "difference": 0.25}
+    family: Row = {"family": "normal", "failure": "different-mathematics", "difference": 0.25}
     return {
         "negative_id": key("negative", name),
         "source_id": step["source_id"],
@@ -184,7 +190,7 @@ def all_rows(wrong: int = 0) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {t: [] for t in _TABLES}
     for program, family in PROGRAMS:
         rows["source_programs"].append(source_row(program, family))
-        rows["leir_programs"].append(leir_row(program))
+        rows["leir_programs"].append(leir_row(program, SOURCE_TEXTS[program]))
         rows["translations"].append(
             {
                 "source_id": key("source", program, "f32"),

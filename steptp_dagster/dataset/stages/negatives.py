@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import digest, rank
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
@@ -20,6 +22,7 @@ from steptp_dagster.dataset.schemas import (
     LEIR_PROGRAMS,
     NEGATIVES,
     TRANSFORMED_STEPS,
+    TRANSLATIONS,
     Row,
 )
 from steptp_dagster.dataset.stages.trajectories import accepted_steps
@@ -84,7 +87,10 @@ def update_negatives(
 
 
 def tasks(store: Store, program: str, profile: Profile) -> list[Task]:
-    """The steps that mistakes are put into: of each source the first by hash, strategies apart."""
+    """The steps that mistakes are put into: of each source the first by hash, strategies apart.
+
+    Of sources that are too large to run none: what is wrong must be seen.
+    """
     steps = store.read(TRANSFORMED_STEPS, program)
     accepted = accepted_steps(steps, store.read(GPU_VERIFICATION, program))
     programs = {
@@ -98,7 +104,9 @@ def tasks(store: Store, program: str, profile: Profile) -> list[Task]:
     ):
         by_source.setdefault(step["source_id"], []).append(step)
     found = []
-    for _, own in sorted(by_source.items()):
+    told = store.read(TRANSLATIONS, program).filter(pl.col("siblings").list.len() > 0)
+    large = set(told["source_id"].to_list())
+    for own in (by_source[name] for name in sorted(by_source) if name not in large):
         for step in _different(own)[: profile.steps.negatives]:
             programs_of = programs[step["parent_leir_id"]], programs[step["result_leir_id"]]
             found.append(
