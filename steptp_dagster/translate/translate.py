@@ -67,6 +67,14 @@ FAMILIES: Final = (
 )
 #: Where the operators stand that only say where an element comes from.
 VIEWS: Final = "steptp_dagster.translate.ops_views"
+#: Operators that look at the shape of their tensor and at none of its elements.
+SHAPE_ONLY: Final = frozenset(
+    f"aten.{name}.default"
+    for name in (
+        *("empty_like", "full_like", "ones_like", "zeros_like"),
+        *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"),
+    )
+)
 #: What a translating function raises when its arguments have a form that nobody thought of.
 _UNFORESEEN: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 for _family in FAMILIES:
@@ -221,7 +229,8 @@ class _Walk:
         results = {spec.arg.name for spec in self.results() if hasattr(spec.arg, "name")}
         needed = {n.name for n in nodes if n.op == "output" or n.name in results}
         for node in reversed(nodes):
-            if node.op == "call_function" and node.name in needed:
+            reads = node.op == "call_function" and str(node.target) not in SHAPE_ONLY
+            if reads and node.name in needed:
                 needed |= {n.name for n in node.all_input_nodes}
         return needed
 
@@ -393,7 +402,8 @@ class _Walk:
     def resolved(self, argument: object) -> Any:  # noqa: ANN401 - whatever FX holds
         """An FX argument with its nodes replaced by values."""
         if isinstance(argument, Node):
-            return self.values[argument.name]
+            unread = argument.name not in self.values and argument.name not in self.reached
+            return None if unread else self.values[argument.name]
         if isinstance(argument, list | tuple):
             return [self.resolved(a) for a in argument]
         return argument

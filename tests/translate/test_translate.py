@@ -10,6 +10,7 @@ from steptp_dagster.leir.cost import cost
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.limits import check_limits
+from steptp_dagster.leir.liveness import dead_equations
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.validity import check
 from steptp_dagster.lowering import run
@@ -194,6 +195,23 @@ def test_attention_needs_no_copies() -> None:
         "matmul",
         "linear",
     ]
+
+
+class Shifted(nn.Module):
+    """A product that gives a shape and nothing else, beside one that is used."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ x + torch.zeros_like(x.T @ x[:, :4]) + x.new_ones(x[:1].shape)
+
+
+@pytest.mark.parametrize("naive", [False, True], ids=["composed", "naive"])
+def test_a_tensor_that_only_gives_its_shape_is_not_computed(naive: bool) -> None:
+    inputs = (torch.randn(4, 4),)
+    translation = translate(Shifted(), inputs, naive=naive)
+    assert isinstance(translation, Translation)
+    assert fidelity(Shifted(), inputs, translation).faithful
+    assert dead_equations(translation.signed) == ()
+    assert [o.operator for o in translation.origins].count("aten.matmul.default") == 1
 
 
 def test_naive_translation_stores_views() -> None:
