@@ -17,7 +17,7 @@ INSTALLING := .make/installing
 CODE := steptp_dagster assets resources
 LINTED := $(CODE) $(wildcard tests benchmarks)
 
-.PHONY: help install dataset test check lint types doctest pytest slow dev format clean clean-data
+.PHONY: help install dataset test check lint types doctest pytest slow zoo dev format clean clean-data
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ pytest: install
 
 slow: install ## The tests that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxschedchunk 8 -m slow
+
+zoo: install ## The verifier on known pairs and on more than a thousand mutants (minutes)
+	$(BIN)/steptp zoo
 
 dev: install ## Open the Dagster UI on http://localhost:3000
 	DAGSTER_HOME='$(CURDIR)/.dagster' STEPTP_PROFILE=$(PROFILE) $(BIN)/dagster dev

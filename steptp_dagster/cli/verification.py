@@ -74,23 +74,63 @@ def verify(
 
 
 @click.command()
-@click.option("--seed", default=0, show_default=True, help="Seed of the inputs.")
+@click.option("--seed", default=0, show_default=True, help="Seed of inputs and of the choice.")
+@click.option("--sample", type=int, help="Only so many mutants, of programs written by hand.")
+@click.option("--workers", type=int, default=1, show_default=True, help="Processes.")
 @json_option
 @click.pass_context
-def zoo(context: click.Context, seed: int, as_json: bool) -> None:
-    """Run the verifier on pairs that are known to be wrong, and on some that are right.
+def zoo(context: click.Context, seed: int, sample: int | None, workers: int, as_json: bool) -> None:
+    """Try the verifier on pairs known to be wrong or right, and on mutants of right programs.
 
-    Exit code: 0 every wrong pair rejected and every right one accepted, else 1.
+    Without --sample: all pairs written by hand, more than a thousand programs with one mistake each
+    (of programs by hand, of the library and of results of steps), and what strategies of all levels
+    make of them. Whether a mutant truly differs is found out apart from the verdict.
+
+    Exit code: 0 every wrong pair and every mutant that truly differs rejected, every right pair and
+    95 % of the right steps accepted, else 1.
     """
+    from steptp_dagster.dataset import zoo_score
+    from steptp_dagster.dataset.parallel import workers as open_workers
+    from steptp_dagster.progress import on_stream
     from steptp_dagster.verify.zoo import run
 
     if seed < 0:
         raise Failure(f"a seed is not negative: {seed}")
+    if sample is not None and sample < 0:
+        raise Failure(f"a sample is not negative: {sample}")
+    if workers < 1:
+        raise Failure(f"at least one process: {workers}")
     result = run(seed)
-    data = {"passed": result.passed, **result.summary(), "pairs": result.rows()}
-    emit(data, result.to_text, as_json=as_json)
-    if not result.passed:
+    if sample is not None:
+        outcome = zoo_score.sample(seed, sample, on_stream())
+    else:
+        with open_workers(workers) as pool:
+            outcome = zoo_score.whole(seed, pool, on_stream())
+    passed = result.passed and outcome.passed
+    mutation = outcome.to_json()
+    data = {"passed": passed, **result.summary(), "pairs": result.rows(), "mutation": mutation}
+    emit(data, lambda: f"{result.to_text()}\n\n{_scored(mutation)}", as_json=as_json)
+    if not passed:
         context.exit(REJECTED)
+
+
+def _scored(mutation: dict[str, Any]) -> str:
+    """The table of mutants for people, with what went wrong below."""
+    lines = [table(mutation["kinds"])]
+    lines += [
+        f"MISSED: {m['kind']} in {m['base']}, {m['place']}: {m['seen']}" for m in mutation["missed"]
+    ]
+    lines.append(
+        f"{mutation['rejected']} of {mutation['different']} truly different mutants rejected "
+        f"({mutation['mutation_score']:.1%}); of the {mutation['executable']} that are valid "
+        f"programs the published rule accepts {mutation['published_rule_accepts']}"
+    )
+    if mutation["right"]:
+        lines += [
+            f"right, but rejected: {r['name']}: {r['reason']}" for r in mutation["right_rejected"]
+        ]
+        lines.append(f"{mutation['right_accepted']} of {mutation['right']} right steps accepted")
+    return "\n".join(lines)
 
 
 def _words(verdict: dict[str, Any], static: str) -> str:

@@ -16,6 +16,7 @@ BUILD_ERROR: Final = "build-error"
 NO_COMPILER: Final = "no-compiler"
 NOT_EXECUTED: Final = "not-executed"
 TOO_FEW_FAMILIES: Final = "too-few-families"
+UNTAKEN_BRANCH: Final = "untaken-branch"
 INTEGERS_DIFFER: Final = "integer-output-differs"
 MATHEMATICS: Final = "different-mathematics"
 INFINITY_LOST: Final = "infinities-differ"
@@ -48,6 +49,7 @@ REASONS: Final[dict[str, str]] = {
     INFINITY_LOST: "the original is infinite, in binary64 too, and the candidate is not",
     NEW_NON_FINITE: "the candidate overflows or gives NaN where the original does not",
     UNSTABLE: "in working precision the candidate is clearly less accurate than the original",
+    UNTAKEN_BRANCH: "a condition that only the candidate asks came out one way on all data",
     CRASHED: "the process that ran the pair died",
     TIMED_OUT: "the pair did not finish in time",
     OUT_OF_MEMORY: "the pair did not fit into the memory of one worker",

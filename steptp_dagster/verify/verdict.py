@@ -21,6 +21,7 @@ from steptp_dagster.leir.validity import check
 from steptp_dagster.lowering import Unlowerable
 from steptp_dagster.lowering.arena import KernelFault
 from steptp_dagster.verify import reasons
+from steptp_dagster.verify.branches import untaken
 from steptp_dagster.verify.budget import too_large
 from steptp_dagster.verify.compare import (
     Array,
@@ -32,6 +33,7 @@ from steptp_dagster.verify.compare import (
     same_values,
 )
 from steptp_dagster.verify.engine import LLVM, Engine, Runner
+from steptp_dagster.verify.literals import at_literals
 from steptp_dagster.verify.original import Case, Original, evaluate, thresholds
 from steptp_dagster.verify.record import (
     TARGETS,
@@ -106,6 +108,14 @@ def numeric(
         working = engine.compile([candidate], "working")[0]
         double = engine.compile([candidate], "float64")[0]
         families = tuple(_evidence(case, original, working, double) for case in reference.cases)
+        literal = at_literals(original, candidate, seed, double, engine, MATHEMATICS)
+        families += tuple(evidence for _, evidence in literal)
+        if all(f.failure is None for f in families):
+            data = [case.inputs for case in reference.cases], [inputs for inputs, _ in literal]
+            never = untaken(original, candidate, *data, engine)
+            if never is not None:
+                refused = rejection(reasons.UNTAKEN_BRANCH, never, evidence="executed")
+                return replace(refused, families=families, margins=reference.margins)
     except KernelFault as fault:
         return rejection(fault.reason, str(fault), evidence="executed")
     except Unlowerable as fault:

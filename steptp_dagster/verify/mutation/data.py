@@ -75,8 +75,23 @@ def _masked_start(rng: random.Random, place: int) -> float:
     return -inf if place < 2 else rng.uniform(-2.0, 2.0)
 
 
-def rationals(signature: Signature, seed: int) -> dict[str, list[Fraction | int]]:
-    """Small rational numbers for floats, small integers for the rest, in row-major order."""
+def exact_literals(*programs: SignedProgram) -> tuple[Fraction, ...]:
+    """The decimals of programs with either sign, exactly as written, zero and one besides."""
+    found = {Fraction(0), Fraction(1)}
+    for program in programs:
+        for node in _nodes(program):
+            if isinstance(node, Real):
+                found |= {Fraction(node.text), -Fraction(node.text)}
+    return tuple(sorted(found))
+
+
+def rationals(
+    signature: Signature, seed: int, points: Sequence[Fraction] = ()
+) -> dict[str, list[Fraction | int]]:
+    """Small rational numbers for floats, small integers for the rest, in row-major order.
+
+    Where there are ``points``, floats without a declared range take all of them in turn.
+    """
     rng = random.Random(f"exact {seed}")
     found: dict[str, list[Fraction | int]] = {}
     for variable in signature.sources:
@@ -90,7 +105,9 @@ def rationals(signature: Signature, seed: int) -> dict[str, list[Fraction | int]
             a, b = Fraction(variable.low), Fraction(variable.high)
             found[variable.name] = [a + (b - a) * rng.randrange(0, 17) / 16 for _ in range(size)]
         else:
-            found[variable.name] = [Fraction(rng.randrange(-9, 10), 3) for _ in range(size)]
+            thirds = [Fraction(rng.randrange(-9, 10), 3) for _ in range(size)]
+            turns = cycle(rng.sample(points, len(points))) if points else iter(thirds)
+            found[variable.name] = [next(turns) for _ in range(size)]
     return found
 
 

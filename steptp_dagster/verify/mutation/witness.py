@@ -8,6 +8,7 @@ dynamic faults. Where nothing is found a mutant counts as no mistake, and says s
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import isnan
 from typing import Final, Literal
 
@@ -18,7 +19,7 @@ from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import equations_in
 from steptp_dagster.verify.compare import EPSILON, Array, is_float
-from steptp_dagster.verify.mutation.data import Sample, nudged, rationals, samples
+from steptp_dagster.verify.mutation.data import Sample, exact_literals, nudged, rationals, samples
 from steptp_dagster.verify.mutation.exact import NotExact, Results, evaluate, is_rational
 
 How = Literal["fault", "values", "exact", "accuracy", "launch"]
@@ -33,7 +34,6 @@ _ABOVE_NUDGE: Final = 100.0
 #: Errors in working precision: this many times the original's and this many epsilons are worse.
 _WORSE_FACTOR: Final = 64.0
 _WORSE_EPSILONS: Final = 256.0
-_EXACT_DRAWS: Final = 3
 _MOST_THREADS: Final = 1024
 #: What running a program says of its data, not of the program.
 _OF_DATA: Final = frozenset({"undefined-conversion", "integer-division-by-zero"})
@@ -54,7 +54,7 @@ class Judge:
     original: SignedProgram
     seed: int = 0
     _runs: dict[str, tuple[dict[str, Array], dict[str, Array]]] = field(default_factory=dict)
-    _exact: dict[int, Results] = field(default_factory=dict)
+    _exact: dict[tuple[int, tuple[Fraction, ...]], Results] = field(default_factory=dict)
 
     def witness(self, candidate: SignedProgram) -> Witness | None:
         """The first thing that shows the candidate to be wrong, or None."""
@@ -83,15 +83,16 @@ class Judge:
     def _exactly(self, candidate: SignedProgram) -> Iterator[Witness]:
         if not (is_rational(self.original) and is_rational(candidate)):
             return
-        for draw in range(_EXACT_DRAWS):
-            inputs = rationals(self.original.signature, self.seed + draw)
+        literals = exact_literals(self.original, candidate)
+        for draw, points in ((0, ()), (1, literals), (2, ())):
+            inputs = rationals(self.original.signature, self.seed + draw, points)
             try:
-                if draw not in self._exact:
-                    self._exact[draw] = evaluate(self.original, inputs)
+                if (draw, points) not in self._exact:
+                    self._exact[draw, points] = evaluate(self.original, inputs)
                 found = evaluate(candidate, inputs)
             except NotExact:
                 return
-            for name, cells in self._exact[draw].items():
+            for name, cells in self._exact[draw, points].items():
                 for key, value in cells.items():
                     other = found[name].get(key)
                     if not (isinstance(value, float) and isnan(value)) and other != value:

@@ -1,0 +1,232 @@
+"""Branches of a candidate that no data took: of what they compute, nothing is known.
+
+A program may be right on all the data it is run on and wrong where a condition of its own holds: on
+one value, on one sum. So each comparison of data that the original does not make must come out both
+ways on some data, and each ``max`` or ``min`` with a number that the original does not have must
+pick either side.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Equation,
+    Expr,
+    Index,
+    Int,
+    Nest,
+    Program,
+    Real,
+    Statement,
+)
+from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.signature import Signature, SignedProgram, Variable
+from steptp_dagster.leir.walk import (
+    accesses_in,
+    children,
+    equations,
+    expressions,
+    fresh_tensors,
+    map_expr,
+    tensor_names,
+)
+from steptp_dagster.verify.compare import Array
+from steptp_dagster.verify.engine import Engine
+
+_YES, _NO = Int(1), Int(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A condition, in the equation with this number, and its node there."""
+
+    equation: int
+    node: Expr
+    condition: Expr
+
+
+def own_questions(original: SignedProgram, candidate: SignedProgram) -> list[_Question]:
+    """The conditions on data that only the candidate has, in text order."""
+    known = {_skeleton(node) for e in _equations(original) for node in _nodes(e)}
+    numbers = {_number(n) for e in _equations(original) for n in _nodes(e)} - {None}
+    found = []
+    for i, equation in enumerate(_equations(candidate)):
+        for node in dict.fromkeys(_nodes(equation)):
+            condition = _condition(node, numbers)
+            if condition is not None and _skeleton(node) not in known:
+                found.append(_Question(i, node, condition))
+    return found
+
+
+def untaken(
+    original: SignedProgram,
+    candidate: SignedProgram,
+    working: Iterable[Mapping[str, Array]],
+    doubles: Iterable[Mapping[str, Array]],
+    engine: Engine,
+) -> str | None:
+    """The first condition of the candidate alone that came out one way only, in words; or None.
+
+    ``working`` and ``doubles`` are all data that it was run on, by precision. Raises what compiling
+    and running raise.
+    """
+    questions = own_questions(original, candidate)
+    if not questions:
+        return None
+    asked, names = _with_answers(candidate, questions)
+    seen = dict.fromkeys(names, False)
+    for precision, data in (("working", working), ("float64", doubles)):
+        runner = engine.compile([asked], "float64" if precision == "float64" else "working")[0]
+        for sample in data:
+            answers = runner.run(dict(sample))
+            for name in names:
+                seen[name] = seen[name] or bool(np.any(answers[name] == 1))
+            if all(seen.values()):
+                return None
+    for question, (true, false) in zip(
+        questions, zip(names[::2], names[1::2], strict=True), strict=True
+    ):
+        for name, way in ((true, "true"), (false, "false")):
+            if not seen[name]:
+                return f"{expr_text(question.condition)} is never {way} on any data"
+    return None
+
+
+def _with_answers(
+    candidate: SignedProgram, questions: list[_Question]
+) -> tuple[SignedProgram, list[str]]:
+    """The candidate that also tells, for each question, whether it was ever true and ever false."""
+    used = {*candidate.signature.by_name, *tensor_names(candidate.program)}
+    fresh = fresh_tensors(used)
+    names = [next(fresh) for _ in range(2 * len(questions))]
+    before: dict[int, list[Equation]] = {}
+    for k, question in enumerate(questions):
+        for name, yes, no in ((names[2 * k], _YES, _NO), (names[2 * k + 1], _NO, _YES)):
+            answer = Access(name, "i32", "g", (_NO,))
+            marker = Call("if_then_else", (question.condition, yes, no))
+            before.setdefault(question.equation, []).append(
+                Equation(answer, Call("max", (answer, marker)))
+            )
+    count = iter(range(len(list(equations(candidate.program)))))
+
+    def visited(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Nest):
+            body = tuple(new for s in statement.body for new in visited(s))
+            return (replace(statement, body=body),)
+        number = next(count)
+        asked: list[Equation] = []
+        for question, equation in zip(
+            _twice(q for q in questions if q.equation == number),
+            before.get(number, ()),
+            strict=True,
+        ):
+            asked += _placed(statement, question, equation)
+        return (*asked, statement)
+
+    nests = [new for nest in candidate.program.nests for new in visited(nest)]
+    variables = tuple(Variable("output", name, "i32", (1,)) for name in names)
+    program = Program(tuple(n for n in nests if isinstance(n, Nest)))
+    return SignedProgram(program, Signature((*candidate.signature.variables, *variables))), names
+
+
+def _placed(statement: Equation, question: _Question, answer: Equation) -> Iterator[Equation]:
+    """The answer where the statement asks: under its guard, and in the branches around the node."""
+    marker = answer.value
+    if not isinstance(marker, Call):
+        raise TypeError("an answer is a maximum")
+    asked = marker.arguments[1]
+    if statement.guard is not None:
+        for path in _contexts(statement.guard, question.node, asked):
+            yield replace(answer, value=replace(marker, arguments=(answer.target, path)))
+    for path in _contexts(statement.value, question.node, asked):
+        value = replace(marker, arguments=(answer.target, path))
+        yield replace(answer, value=value, guard=statement.guard)
+
+
+def _contexts(root: Expr, node: Expr, asked: Expr) -> Iterator[Expr]:
+    """``asked`` wherever ``node`` stands below ``root``, 0 where evaluation does not get there."""
+    if root == node:
+        yield asked
+        return
+    if isinstance(root, Call) and root.function == "if_then_else":
+        condition, yes, no = root.arguments
+        yield from _contexts(condition, node, asked)
+        for inner in _contexts(yes, node, asked):
+            yield replace(root, arguments=(condition, inner, _NO))
+        for inner in _contexts(no, node, asked):
+            yield replace(root, arguments=(condition, _NO, inner))
+        return
+    if isinstance(root, Access):
+        return
+    for child in children(root):
+        yield from _contexts(child, node, asked)
+
+
+def _condition(node: Expr, numbers: set[float | None]) -> Expr | None:
+    """The question that a node asks of data; of ``max`` and ``min`` only those with new numbers."""
+    if not any(DTYPES[a.dtype].is_float for a in accesses_in(node)):
+        return None
+    match node:
+        case Compare() | Binary(op="&" | "|"):
+            return node
+        case Call(function="max" | "min", arguments=(left, right)):
+            if any(_number(n) is not None and _number(n) not in numbers for n in _inside(node)):
+                return Compare((left, right), ("<",))
+        case _:
+            pass
+    return None
+
+
+def _skeleton(node: Expr) -> Expr | None:
+    """A condition, ``max`` or ``min`` with all tensors and indices alike; None of other nodes."""
+    match node:
+        case Compare() | Binary(op="&" | "|") | Call(function="max" | "min"):
+            pass
+        case _:
+            return None
+
+    def plain(expr: Expr) -> Expr:
+        if isinstance(expr, Access):
+            return _ANY
+        return _ANY_INDEX if isinstance(expr, Index) else expr
+
+    return map_expr(node, plain)
+
+
+_ANY: Final = Access("X", "f32", "g")
+_ANY_INDEX: Final = Index("i")
+
+
+def _number(node: Expr) -> float | None:
+    return float(node.value) if isinstance(node, Int | Real) else None
+
+
+def _nodes(equation: Equation) -> Iterator[Expr]:
+    for expr in expressions(equation)[1:]:
+        yield from _inside(expr)
+
+
+def _inside(expr: Expr) -> Iterator[Expr]:
+    """All nodes of an expression, those of subscripts aside."""
+    yield expr
+    if not isinstance(expr, Access):
+        for child in children(expr):
+            yield from _inside(child)
+
+
+def _equations(signed: SignedProgram) -> Iterator[Equation]:
+    return (located.equation for located in equations(signed.program))
+
+
+def _twice(questions: Iterable[_Question]) -> Iterator[_Question]:
+    for question in questions:
+        yield question
+        yield question

@@ -1,0 +1,193 @@
+"""Data at the literals of two programs, compared in binary64 alone.
+
+The families (``families``) draw data that the working dtype holds, of sizes around one. Two kinds
+of mistake hide from them: at a threshold that the dtype cannot hold (``A>0.3`` and ``A>=0.3`` in
+f32), and in a number far smaller or larger than the data (``x/(n+1e-12)``). Here data is drawn in
+binary64, exactly at thresholds and at literals that only the candidate has, and as large as the
+smallest and largest literals.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from typing import Final
+
+import numpy as np
+
+from steptp_dagster.leir.ast import Access, Compare, Expr, Int, Real
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.walk import accesses_in, children, equations, expressions, iter_expr
+from steptp_dagster.lowering.precision import in_precision
+from steptp_dagster.verify import reasons
+from steptp_dagster.verify.compare import Array, difference, is_float, same_values
+from steptp_dagster.verify.domain import Reference
+from steptp_dagster.verify.engine import Engine, Runner
+from steptp_dagster.verify.families import FAMILIES, Family, inputs
+from steptp_dagster.verify.record import FamilyEvidence
+
+#: Literals below and above these are of another size than the data of the families.
+_SMALL: Final = 0.05
+_LARGE: Final = 20.0
+#: How many sizes are tried, and how many points data is drawn from.
+_SIZES: Final = 3
+_POINTS: Final = 48
+#: Scaling all data by one plus this moves a smooth result by little; see ``original``.
+_NUDGE: Final = 2.0**-48
+_ROUNDING: Final = 2.5e-12
+#: Where nudged data moves a result by more, it crosses a threshold, which is no rounding.
+_CROSSING: Final = 1e-4
+_SCALED: Final = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """One data set: its name, the inputs in binary64, whether they lie on few points."""
+
+    name: str
+    inputs: dict[str, Array]
+    discrete: bool
+
+
+def at_literals(
+    original: SignedProgram,
+    candidate: SignedProgram,
+    seed: int,
+    double: Runner,
+    engine: Engine,
+    mathematics: float,
+) -> list[tuple[dict[str, Array], FamilyEvidence]]:
+    """Data at the literals with the evidence of T1 on it; ``double`` is the candidate in binary64.
+
+    ``mathematics`` is the greatest difference of two evaluations of one function.
+    """
+    draws = [*_at_points(original, candidate, seed), *_of_sizes(original, candidate, seed)]
+    if not draws:
+        return []
+    reference = Reference(original, engine.compile([original], "float64")[0])
+    found = []
+    for draw in draws:
+        expected = _counted(original, reference, draw)
+        if expected is not None:
+            evidence = _compared(original, expected, draw, double, mathematics)
+            found.append((draw.inputs, evidence))
+    return found
+
+
+def thresholds_within(signed: SignedProgram) -> set[float]:
+    """All literals inside comparisons of data, at any depth, subscripts aside."""
+    return {
+        value
+        for expr in _roots(signed)
+        for node in iter_expr(expr)
+        if isinstance(node, Compare) and any(True for _ in accesses_in(node))
+        for operand in node.operands
+        for value in _literals(operand)
+    }
+
+
+def _at_points(original: SignedProgram, candidate: SignedProgram, seed: int) -> Iterator[_Draw]:
+    known = {v for expr in _roots(original) for v in _literals(expr)}
+    new = {v for expr in _roots(candidate) for v in _literals(expr)} - known
+    exact = sorted(thresholds_within(original) | thresholds_within(candidate) | new)
+    exact = [v for v in exact if abs(v) < 2.0**60][:_POINTS]
+    if not exact:
+        return
+    points = sorted({s * v for v in exact for s in (1.0, -1.0)} | {0.0, 1.0})
+    between = [(a + b) / 2.0 for a, b in pairwise(points)]
+    pool = np.array(sorted({*points, *between}))
+
+    def pattern(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
+        # Every point occurs if there is room: one that is left out by chance proves nothing.
+        size = int(np.prod(shape, dtype=np.int64))
+        return rng.permutation(np.resize(rng.permutation(pool), size)).reshape(shape)
+
+    doubled = in_precision(original, "float64").signature
+    family = Family("literals", pattern, discrete=True)
+    yield _Draw("literals", inputs(doubled, family, seed), discrete=True)
+
+
+def _of_sizes(original: SignedProgram, candidate: SignedProgram, seed: int) -> Iterator[_Draw]:
+    """Normal data as large as the smallest and largest literals, and as their roots."""
+    values = {abs(v) for s in (original, candidate) for e in _roots(s) for v in _literals(e)}
+    small = sorted(v for v in values if _SCALED < v < _SMALL)[:_SIZES]
+    large = sorted((v for v in values if v > _LARGE), reverse=True)[:1]
+    sizes = dict.fromkeys([*small, *(sqrt(v) for v in small), *large])
+    doubled = in_precision(original, "float64").signature
+    sources = [v for v in doubled.sources if v.role != "const" and is_float(v.dtype)]
+    free = [v for v in sources if v.low is None]
+    scaled = {v.name for v in free if v.role == "input"} or {v.name for v in free}
+    if not scaled:
+        return
+    drawn = inputs(doubled, FAMILIES[0], seed, draw=1)
+    for size in sizes:
+        data = {n: a * size if n in scaled else a for n, a in drawn.items()}
+        yield _Draw(f"literal-sized {size:.3g}", data, discrete=False)
+
+
+def _counted(original: SignedProgram, reference: Reference, draw: _Draw) -> dict[str, Array] | None:
+    """The original's results, NaN where they are rounding noise; None where nothing is left."""
+    expected = reference.run(draw.inputs)
+    moved = reference.kernel.run(_nudged(original, draw.inputs))
+    scale = _scale(draw.inputs)
+    for variable in original.signature.outputs:
+        if not is_float(variable.dtype):
+            continue
+        own = expected[variable.name]
+        with np.errstate(invalid="ignore"):
+            top = float(np.max(np.abs(own[np.isfinite(own)]), initial=0.0))
+            by = np.abs(own - moved[variable.name]) / (np.abs(own) + (top or scale))
+            noisy = (by > _ROUNDING) & ((by < _CROSSING) | (not draw.discrete))
+        expected[variable.name] = np.where(noisy, np.nan, own)
+    usable = any(
+        not is_float(v.dtype) or bool(np.isfinite(expected[v.name]).any())
+        for v in original.signature.outputs
+    )
+    return expected if usable else None
+
+
+def _compared(
+    original: SignedProgram,
+    expected: dict[str, Array],
+    draw: _Draw,
+    double: Runner,
+    mathematics: float,
+) -> FamilyEvidence:
+    found = double.run(draw.inputs)
+    scale = _scale(draw.inputs)
+    outputs = original.signature.outputs
+    floats = [v.name for v in outputs if is_float(v.dtype)]
+    apart = max((difference(expected[n], found[n], scale) for n in floats), default=0.0)
+    failure = None
+    if not all(
+        same_values(expected[v.name], found[v.name]) for v in outputs if v.name not in floats
+    ):
+        failure = reasons.INTEGERS_DIFFER
+    elif not apart <= mathematics:
+        failure = reasons.MATHEMATICS
+    return FamilyEvidence(draw.name, apart, None, None, 0, 0, 0, True, True, failure)
+
+
+def _nudged(original: SignedProgram, data: dict[str, Array]) -> dict[str, Array]:
+    free = {v.name for v in original.signature.sources if v.low is None and is_float(v.dtype)}
+    return {n: a * (1.0 + _NUDGE) if n in free else a for n, a in data.items()}
+
+
+def _scale(data: dict[str, Array]) -> float:
+    found = [float(np.max(np.abs(a), initial=0.0)) for a in data.values() if a.dtype.kind == "f"]
+    return max(found, default=0.0) or 1.0
+
+
+def _roots(signed: SignedProgram) -> Iterator[Expr]:
+    """Right-hand sides and guards."""
+    for located in equations(signed.program):
+        yield from expressions(located.equation)[1:]
+
+
+def _literals(expr: Expr) -> Iterator[float]:
+    """Numbers of an expression, those in subscripts aside."""
+    if isinstance(expr, Int | Real):
+        yield float(expr.value)
+    elif not isinstance(expr, Access):
+        for child in children(expr):
+            yield from _literals(child)
