@@ -30,8 +30,13 @@ def filtered_dataset(
 ) -> dg.MaterializeResult:
     """Accepted, grounded steps as chat records, balanced and split by program family."""
     from steptp_dagster.dataset.stages.records import update_records
+    from steptp_dagster.dataset.stages.renderings import update_renderings
 
     def update() -> Metadata:
+        if build.profile.records.program != "leir":
+            origin, progress = build.origin(context, "renderings"), build.progress(context)
+            with build.workers() as workers:
+                update_renderings(store.files, build.profile, workers, origin, progress)
         report = update_records(store.files, build.profile, build.origin(context, "records"))
         return {**counts(report), **described(store.files), "tokenizer": tokenizer.name}
 

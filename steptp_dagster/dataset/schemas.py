@@ -336,6 +336,16 @@ EXCLUSIONS = _table(
         "reason": _text("named reason"),
     },
 )
+RENDERINGS = _table(
+    "renderings",
+    "One row per program in the language of the records, where that is not LEIR.",
+    {
+        "program_key": _id("digest of header and LEIR text", unique=True),
+        "language": _text("tir or cuda"),
+        "text": _text("the program; null: the language refuses it", nullable=True),
+        "unit": _id(_UNIT),
+    },
+)
 BALANCE = _table(
     "balance",
     "One row per task and value of what records are counted by: how many before and after the "

@@ -34,6 +34,7 @@ from steptp_dagster.dataset.schemas import (
     frame,
 )
 from steptp_dagster.dataset.selection import filtered
+from steptp_dagster.dataset.stages.renderings import shown
 from steptp_dagster.dataset.statistics import statistics
 from steptp_dagster.dataset.store import WHOLE, Store, read_if_sound
 from steptp_dagster.dataset.versions import code_version
@@ -66,6 +67,9 @@ def inputs_digest(store: Store, profile: Profile) -> str:
     # Through JSON text: settings are nested tuples of plain values.
     plans = [asdict(plan) for plan in (profile.records, profile.balance, profile.splits)]
     settings = canonical_json([*plans, profile.seed])
+    if profile.records.program != "leir":
+        path = store.part("renderings", WHOLE)
+        files.append(["renderings", WHOLE, blake2b(path.read_bytes(), digest_size=16).hexdigest()])
     return digest("records", code_version("records"), settings, files, *texts())
 
 
@@ -99,7 +103,7 @@ def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
     there = read_if_sound(FILTERED_DATASET, store.part("filtered_dataset", WHOLE))
     if there is not None and store.digest("exclusions", WHOLE) == made_from:
         return Report(0, there.height, 0, {"filtered_dataset": there.height})
-    result = filtered(tables(store, profile), profile)
+    result = filtered(tables(store, profile), profile, shown(store, profile))
 
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
         return (Made(unit, {"filtered_dataset": [unit.payload]}, 0.0) for unit in missing)
