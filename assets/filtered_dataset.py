@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
+import polars as pl
 
 from assets.common import Metadata, counts, schema_spec, shown, tally, whole
 from assets.gpu_verification import gpu_verification
 from resources.build import Build
 from resources.store import ParquetStore
 from resources.tokenizer import Tokenizer
-from steptp_dagster.dataset.card import sample
-from steptp_dagster.dataset.schemas import EXCLUSIONS, FILTERED_DATASET
+from steptp_dagster.dataset.card import markdown, sample
+from steptp_dagster.dataset.schemas import BALANCE, EXCLUSIONS, FILTERED_DATASET, LEAKAGE
 from steptp_dagster.dataset.store import WHOLE, Store
 from steptp_dagster.dataset.versions import code_version
 
@@ -44,9 +45,14 @@ def filtered_dataset(
 
 
 def described(store: Store) -> Mapping[str, Any]:
-    """Records by split, strategy and difficulty, what was left out and why, one record."""
+    """Records by task, split, strategy ..., what was left out and why, leakage, one record."""
     records, gone = store.read(FILTERED_DATASET, WHOLE), store.read(EXCLUSIONS, WHOLE)
-    found = {f"by {c}": tally(records, c) for c in ("split", "strategy", "difficulty", "equality")}
+    columns = ("task", "split", "strategy", "difficulty", "size", "equality")
+    found = {f"by {c}": tally(records, c) for c in columns}
+    balance = store.read(BALANCE, WHOLE)
+    whole_dimensions = balance.filter(pl.col("name").is_null()).drop("name")
+    found["balance"] = dg.MetadataValue.md(markdown(whole_dimensions))
+    found["leakage"] = dg.MetadataValue.md(markdown(store.read(LEAKAGE, WHOLE)))
     if records.height:
         shortest = records.sort("answer_tokens", "record_id").row(0, named=True)
         found["a record"] = dg.MetadataValue.md(sample(shortest))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import duckdb
 
 BREAKDOWNS = ("strategy", "strategy_level", "family", "dtype", "split", "reason")
+#: Of these, what the balance counts by.
+BALANCED = ("strategy", "family", "dtype")
 #: Metrics of the summary, in the order in which they come about.
 METRICS = (
     "sources",
@@ -67,10 +69,26 @@ def fetch(
 
 @click.command()
 @click.option("--by", type=click.Choice(BREAKDOWNS), help="Break the counts down.")
+@click.option(
+    "--balance", "balanced", is_flag=True, help="Records before and after the balance, and why."
+)
 @data_option
 @json_option
-def stats(by: str | None, data: Path | None, as_json: bool) -> None:
-    """Counts before and after filtering, pass rates, refusals by reason."""
+def stats(by: str | None, balanced: bool, data: Path | None, as_json: bool) -> None:
+    """Counts before and after filtering, pass rates, refusals by reason.
+
+    With --balance: how many records of each task there are before and after it, what was dropped
+    and why, and the entropy of the distribution; --by strategy, family or dtype shows the parts.
+    """
+    if balanced:
+        from steptp_dagster.cli.balance import balance, words
+
+        if by not in (None, *BALANCED):
+            raise Failure(f"--balance goes with --by {', '.join(BALANCED)}, not {by}")
+        with opened(data) as connection:
+            parts = balance(connection, by)
+        emit(parts, lambda: words(parts, by), as_json=as_json)
+        return
     with opened(data) as connection:
         rows = fetch(
             connection,
@@ -103,7 +121,8 @@ def sql(query: str, as_csv: bool, data: Path | None, as_json: bool) -> None:
     """Run a DuckDB query on the warehouse (read-only).
 
     Tables: source_programs, user_programs, translations, leir_programs, surveys, transformed_steps,
-    gpu_verification, filtered_dataset, exclusions, statistics, zoo, lineage, timings, runs; views:
+    gpu_verification, trajectories, negatives, filtered_dataset, exclusions, balance, leakage,
+    statistics, zoo, lineage, timings, runs; views:
     step_overview, record_lineage, refusals.
     """
     import csv

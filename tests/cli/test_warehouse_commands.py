@@ -74,6 +74,20 @@ def test_stats_broken_down(run: Run) -> None:
     assert lines[1].split()[0] == "compute_inline"
 
 
+def test_stats_of_the_balance(run: Run) -> None:
+    rows = read(run("stats", "--balance", "--json"))
+    (single,) = (r for r in rows if (r["task"], r["dimension"]) == ("single", "strategy"))
+    assert (single["before"], single["after"], single["dropped"]) == (15, 15, {})
+    assert single["entropy_after"] == pytest.approx(0.970951)
+    parts = read(run("stats", "--balance", "--by", "strategy", "--json"))
+    assert {r["name"]: r["after"] for r in parts if r["task"] == "single"} == {
+        "loop_split": 6,
+        "compute_inline": 9,
+    }
+    assert "bits after" in run("stats", "--balance").stdout
+    assert run("stats", "--balance", "--by", "split").exit_code == 2
+
+
 def test_sql(run: Run) -> None:
     query = "select program, count(*) as n from step_overview group by program order by program"
     assert read(run("sql", query, "--json")) == [
