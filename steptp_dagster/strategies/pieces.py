@@ -8,22 +8,23 @@ from collections.abc import Collection, Mapping
 
 from steptp_dagster.leir.accesses import Statement
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Access, Binary, Call, Expr, Nest
+from steptp_dagster.leir.ast import Access, Binary, Call, Equation, Expr, Nest
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Located, accesses_in, children, substitute, with_children
 from steptp_dagster.strategies.dataflow import Flow, flows, writes_of
 from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
-from steptp_dagster.strategies.streaming import streamed_total
+from steptp_dagster.strategies.streaming import shift_of, streamed_total
 
 #: Tensors with the plain assignment that defines each.
 Pieces = Mapping[str, Statement]
 
 
-def pieces(program: SignedProgram, names: Collection[str]) -> Pieces:
+def pieces(program: SignedProgram, names: Collection[str], *, shifts: bool = False) -> Pieces:
     """Tensors that copies, differences and exponentials of the named tensors define.
 
-    Each is written by one assignment without a guard, directly or through other pieces.
+    Each is written by one assignment without a guard, directly or through other pieces. With
+    ``shifts`` a ``finite_shift`` counts as a copy of the maximum in it.
     """
     analysis = Analysis.of(program)
     found: dict[str, Statement] = {}
@@ -31,6 +32,8 @@ def pieces(program: SignedProgram, names: Collection[str]) -> Pieces:
     for i, nest in enumerate(program.program.nests):
         for flow in _piece_flows(nest):
             if flow.target in known or known.isdisjoint(flow.read):
+                continue
+            if is_shift(flow.equation) and not shifts:
                 continue
             path = (i, *flow.path)
             if len(writes_of(analysis.accesses, flow.target)) != 1:
@@ -46,17 +49,25 @@ def pieces(program: SignedProgram, names: Collection[str]) -> Pieces:
 def _piece_flows(nest: Nest) -> tuple[Flow, ...]:
     """The equations of a nest that may define pieces, by their form."""
     return tuple(
-        flow
-        for flow in flows(nest)
-        if flow.equation.guard is None and _is_piece(flow.equation.value)
+        flow for flow in flows(nest) if flow.equation.guard is None and _is_piece(flow.equation)
     )
 
 
-def _is_piece(value: Expr) -> bool:
-    match value:
+def is_shift(equation: Equation) -> bool:
+    """Whether an equation defines a ``finite_shift`` of a maximum of its own type."""
+    maximum = shift_of(equation.value)
+    return (
+        maximum != equation.value
+        and isinstance(maximum, Access)
+        and maximum.dtype == equation.target.dtype
+    )
+
+
+def _is_piece(equation: Equation) -> bool:
+    match equation.value:
         case Access() | Binary("-") | Call("exp"):
             return True
-    return streamed_total(value) != value
+    return streamed_total(equation.value) != equation.value or is_shift(equation)
 
 
 def unfolded(
@@ -64,9 +75,9 @@ def unfolded(
 ) -> Expr:
     """The expression with pieces replaced by their definitions, in the reader's indices.
 
-    A ``faithful_total`` is read as the streamed sum in it. What cannot be replaced, since operands
-    may have changed or subscripts cannot be solved, stays. The names of those that were replaced
-    are added to ``seen``.
+    A ``faithful_total`` is read as the streamed sum in it, a ``finite_shift`` as the maximum. What
+    cannot be replaced, since operands may have changed or subscripts cannot be solved, stays. The
+    names of those that were replaced are added to ``seen``.
     """
     if isinstance(expr, Access):
         if expr.name not in known:
@@ -75,6 +86,8 @@ def unfolded(
         if new is None or new == expr:
             return expr
         seen.append(expr.name)
+        if is_shift(known[expr.name].equation):
+            new = shift_of(new)
         return unfolded(program, reader, streamed_total(new), known, seen)
     if not any(access.name in known for access in accesses_in(expr)):
         return expr

@@ -33,6 +33,7 @@ from steptp_dagster.strategies.streaming import (
     faithful_total,
     history_equations,
     rolling_equations,
+    shifted_total,
 )
 
 Changes = dict[Path, tuple[Statement, ...]]
@@ -228,9 +229,15 @@ def history(program: SignedProgram, rows: Rows) -> SignedProgram:
 def _kept_total(rows: Rows, found: _Streamed) -> Equation:
     """The sum copied out after the last step, as whatever reads it needs it."""
     loop = rows.reduction.loop
-    last = last_step(found.total, loop)
-    value = faithful_total(last_step(found.running, loop), last) if rows.exposed else last
-    return Equation(rows.total, value, rows.guard)
+    last = _shown_total(rows, last_step(found.running, loop), last_step(found.total, loop))
+    return Equation(rows.total, last, rows.guard)
+
+
+def _shown_total(rows: Rows, maximum: Access, total: Access) -> Expr:
+    """The last running sum as the readers of the plain one need it."""
+    if not rows.exposed:
+        return total
+    return shifted_total(maximum, total) if rows.shifted else faithful_total(maximum, total)
 
 
 def rolling(program: SignedProgram, rows: Rows) -> SignedProgram:
@@ -247,13 +254,12 @@ def rolling(program: SignedProgram, rows: Rows) -> SignedProgram:
     step = tuple(
         replace(equation, guard=rows.guard) for equation in rolling_equations(rows.score, n, new, r)
     )
-    plain_exposed = rows.exposed and not rows.streamed
     body: tuple[Statement, ...] = (
         Equation(n, MINUS_INF),
         Equation(r, ZERO),
         Nest((rows.reduction.loop,), step),
         Equation(ends[0], n, rows.guard),
-        Equation(ends[1], faithful_total(n, r) if plain_exposed else r, rows.guard),
+        Equation(ends[1], r if rows.streamed else _shown_total(rows, n, r), rows.guard),
     )
     arrays = {}
     if rows.prefix:

@@ -23,7 +23,7 @@ from steptp_dagster.strategies.passes import (
     row_guard,
     shared_loops,
 )
-from steptp_dagster.strategies.pieces import Pieces, pieces, unfolded
+from steptp_dagster.strategies.pieces import Pieces, is_shift, pieces, unfolded
 from steptp_dagster.strategies.running import (
     Copy,
     copies_of,
@@ -48,6 +48,9 @@ class Rows:
     step; ``streamed``: so is the sum, ``total`` likewise. ``copies`` are those of last steps.
     ``absorbing`` are the equations that read the sum in nothing but softmax and log-softmax, and
     ``exposed`` says whether something else sees it, an output included.
+
+    ``shifted``: the sum is relative to a ``finite_shift`` of the maximum. Then every reader counts
+    as exposed, since they see the sum of a row of nothing but -inf.
     """
 
     max_path: Path
@@ -66,6 +69,7 @@ class Rows:
     copies: tuple[Copy, ...] = ()
     absorbing: tuple[Path, ...] = ()
     exposed: bool = False
+    shifted: bool = False
 
 
 def find(program: SignedProgram) -> tuple[Rows | Miss, ...]:
@@ -81,10 +85,10 @@ def find_sums(program: SignedProgram) -> tuple[Rows | Miss, ...]:
 
 
 def find_normalisers(program: SignedProgram) -> tuple[Rows, ...]:
-    """All pairs in every form, without the near misses."""
+    """All pairs in every form but shifted ones, without the near misses."""
     finder = Finder(program, normalised=False)
     found = (*finder.pairs(), *finder.prefixed(), *finder.streamed())
-    return tuple(rows for rows in found if isinstance(rows, Rows))
+    return tuple(rows for rows in found if isinstance(rows, Rows) and not rows.shifted)
 
 
 class Finder(Passes):
@@ -102,7 +106,7 @@ class Finder(Passes):
         """Every plain maximum with every later sum relative to it."""
         for first in self.accesses.statements:
             if self.is_update(first, "max"):
-                known = pieces(self.program, (first.equation.target.name,))
+                known = pieces(self.program, (first.equation.target.name,), shifts=True)
                 for second in self.accesses.statements:
                     if self._sums_exponentials(first, second, first.equation.target.name, known):
                         yield self._judged(first, second, known)
@@ -114,7 +118,7 @@ class Finder(Passes):
             if running is None:
                 continue
             last = last_step(running.array, running.reduction.loop)
-            known = pieces(self.program, (last.name,))
+            known = pieces(self.program, (last.name,), shifts=True)
             for second in self.accesses.statements:
                 if self._sums_exponentials(first, second, last.name, known):
                     yield self._judged(first, second, known)
@@ -208,6 +212,7 @@ class Finder(Passes):
             via=tuple(known[name].path for name in dict.fromkeys(seen)),
             prefix=top.prefix,
             copies=copies_of(self.program, (top.target,), reduction.loop) if top.prefix else (),
+            shifted=any(is_shift(known[name].equation) for name in seen),
         )
         return self._completed(rows, second, top.shown, total)
 
@@ -237,7 +242,7 @@ class Finder(Passes):
 
         Rejects them if something must normalise by them and nothing does.
         """
-        known = pieces(self.program, (shown.name, total.name))
+        known = pieces(self.program, (shown.name, total.name), shifts=rows.shifted)
         first = self.accesses.statement_at[rows.max_path]
         sums = {total.name, *(copy.tensor for copy in rows.copies if copy.of == total.name)}
         own = {rows.sum_path, *rows.inits, *(copy.path for copy in rows.copies)}
@@ -256,7 +261,9 @@ class Finder(Passes):
                 uses.append(statement.path)
             guard = statement.equation.guard
             decides = guard is not None and any(a.name in sums for a in accesses_in(guard))
-            if statement.path in readers and not decides and absorbs(value, *template):
+            if rows.shifted or statement.path not in readers or decides:
+                continue
+            if absorbs(value, *template):
                 absorbing.append(statement.path)
         if self.normalised and not uses:
             message = f"nothing normalises by {shown.name} and {total.name} afterwards"

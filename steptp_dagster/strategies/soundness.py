@@ -218,6 +218,15 @@ _RULES: Final = (
         " reads a row of nothing else still gets no number, as before",
     ),
     Rule(
+        "rescaled-shifted-sum",
+        "reassociated",
+        "a term relative to an old maximum times the exponential of old minus new maximum is the"
+        " term relative to the new one, so one factor brings the whole running sum up to date; a"
+        " finite maximum is its own shift, so the last step is the old sum; a row of nothing but"
+        " minus infinity has a sum of zero in both, since its terms count as zero and its shift is"
+        " zero; where a score is plus infinity the copy gives the infinity that the old sum was",
+    ),
+    Rule(
         "distributive-law",
         "reassociated",
         "multiplication distributes over addition, so both sides are the same number; in floating"

@@ -143,6 +143,31 @@ def streamed_total(expr: Expr) -> Expr:
     return expr
 
 
+def finite_shift(maximum: Expr) -> Expr:
+    """A maximum, or 0 where it is infinite, so that no difference of infinities is taken.
+
+    PyTorch's ``logsumexp`` is relative to it: a row of nothing but -inf has the sum 0 then.
+    """
+    return _when(_equal(Call("abs", (maximum,)), Inf()), ZERO, maximum)
+
+
+def shift_of(expr: Expr) -> Expr:
+    """The maximum in ``finite_shift``; other expressions as they are."""
+    match expr:
+        case Call("if_then_else", (_, _, Access() as maximum)) if finite_shift(maximum) == expr:
+            return maximum
+    return expr
+
+
+def shifted_total(maximum: Expr, total: Expr) -> Expr:
+    """A streamed sum as the sum relative to ``finite_shift`` is.
+
+    Rows of nothing but -inf have the sum 0 in both; only where a score is infinite itself, which
+    the running sum turns into NaN, is the other one infinite.
+    """
+    return _when(_equal(maximum, Inf()), maximum, total)
+
+
 def _when(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return Call("if_then_else", (condition, yes, no))
 

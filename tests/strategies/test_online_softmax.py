@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.parser import parse
+from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.math.online_softmax import OnlineSoftmax
 from steptp_dagster.strategies.registry import strategies, strategy
@@ -92,6 +93,55 @@ def test_a_fully_masked_row_is_nan_on_both_sides() -> None:
     for step in _steps(_program(4, "f32", SOFTMAX)):
         for program in (step.before, step.after):
             assert np.isnan(interpret(program, {"S": scores}).outputs["W"]).all()
+
+
+def _shifted(extent: int, dtype: str) -> SignedProgram:
+    """PyTorch's logsumexp: relative to the maximum, or to 0 where that is infinite."""
+    m, i, z, w = (f"{name}^{{{dtype},g}}_{{tx}}" for name in "MIZW")
+    s = f"S^{{{dtype},g}}_{{tx,a}}"
+    loops = f"B^{{{ROWS}}}_{{tx=0}}L^{{{extent}}}_{{a=0}}"
+    return read(
+        f"# input S {dtype}[{ROWS},{extent}]\n# output W {dtype}[{ROWS}]\n"
+        f"{loops}[{m}=max({m},{s});];B^{{{ROWS}}}_{{tx=0}}[{i}=if_then_else(abs({m})==inf,0,{m});];"
+        f"{loops}[{z}={z}+exp({s}-{i});];B^{{{ROWS}}}_{{tx=0}}[{w}=log({z})+{i};];"
+    ).signed
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("extent", [1, 2, 7])
+def test_logsumexp_relative_to_finite_maxima(extent: int, dtype: str) -> None:
+    """Rows of nothing but -inf, and infinite scores, keep their sums and logarithms."""
+    rows = _hard_rows(extent, dtype)
+    rows[6] = -np.inf
+    rows[0, -1] = np.inf
+    for name in (
+        "online_softmax",
+        "normal_loop_summation_on_exp_to_prefix_summation_on_exp",
+    ):
+        one, program = strategy(name), _shifted(extent, dtype)
+        sites = one.survey(program).sites
+        assert len(sites) == (2 if name == "online_softmax" else 1)
+        for site in sites:
+            step = take(one, program, site)
+            assert isinstance(step, Step)
+            first, second = (
+                interpret(p, {"S": rows}, precision="float64").outputs["W"]
+                for p in (step.before, step.after)
+            )
+            assert first[6] == -np.inf
+            assert first[0] == np.inf
+            assert normalised_difference(first, second) <= TOLERANCE
+
+
+def test_a_shift_of_another_type_is_no_shift() -> None:
+    """What is rounded is not the maximum; what is shifted by -inf as well is another program."""
+    text = to_text(_shifted(5, "f32").program)
+    narrow = text.replace("I^{f32,g}", "I^{f16,g}")
+    other = text.replace("==inf", "==-inf")
+    head = f"# input S f32[{ROWS},5]\n# output W f32[{ROWS}]\n"
+    for changed in (narrow, other):
+        assert changed != text
+        assert not OnlineSoftmax().survey(read(head + changed).signed).sites
 
 
 def test_working_precision_is_no_worse_than_before() -> None:

@@ -59,7 +59,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
 
     name = "normal_loop_summation_on_exp_to_prefix_summation_on_exp"
     level = "math"
-    version = "3"
+    version = "4"
     summary = "Turns a sum of exponentials relative to a maximum into running sums."
     preconditions = (
         "guarded-update",
@@ -111,7 +111,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
                 *removed_facts(before, after),
             ),
             transition=transition(before, after),
-            soundness_rule="rescaled-running-sum",
+            soundness_rule="rescaled-shifted-sum" if rows.shifted else "rescaled-running-sum",
             soundness=(
                 *recurrence_facts(after, streamed(before, after)),
                 pair("same_signature", value=before.signature == after.signature),

@@ -83,7 +83,7 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
 
     name = "online_softmax"
     level = "math"
-    version = "3"
+    version = "4"
     summary = "Computes maximum and sum of exponentials of softmax rows in one streaming pass."
     preconditions = (
         "guarded-update",
@@ -171,7 +171,7 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
 def _rule(program: SignedProgram, rows: Rows, site: Site) -> str:
     """Two passes become one by rescaling; one pass is only read or kept in another way."""
     if not rows.streamed:
-        return "rescaled-running-sum"
+        return "rescaled-shifted-sum" if rows.shifted else "rescaled-running-sum"
     if site.text("form") == "rolling":
         return "present-step"
     copies = (equation_at(program.program, copy.path) for copy in rows.copies)
