@@ -77,8 +77,9 @@ def _of_tensor(
     here = part.by_tensor[name]
     starts: list[Use] = []
     found: list[Violation] = []
+    filled = _filled_before(accesses, i, name, shapes[name])
     for use in here:
-        found.extend(_use(accesses, shapes, updates, use))
+        found.extend(_use(accesses, shapes, updates, use, filled=filled))
         if use.write:
             starts.append(use)
     for target in starts:
@@ -86,14 +87,14 @@ def _of_tensor(
     return tuple(found)
 
 
-def _filled_before(accesses: Accesses, use: Use, shape: Shape) -> bool:
-    """Whether the nests before that of a use surely write the whole tensor, a global one."""
+def _filled_before(accesses: Accesses, i: int, name: str, shape: Shape) -> bool:
+    """Whether the nests before nest ``i`` surely write all of a tensor, if it is a global one."""
     boxes: list[tuple[Interval, ...]] = []
-    for j in accesses.writers.get(use.tensor, ()):
-        if j >= use.statement.path[0]:
+    for j in accesses.writers.get(name, ()):
+        if j >= i:
             break
-        boxes.extend(b for b in _boxes(accesses, j, use.tensor) if len(b) == len(shape))
-    return bool(boxes) and boxes_cover(boxes, tuple((0, extent - 1) for extent in shape))
+        boxes.extend([b for b in _boxes(accesses, j, name) if len(b) == len(shape)])
+    return bool(boxes) and boxes_cover(boxes, tuple([(0, extent - 1) for extent in shape]))
 
 
 def _boxes(accesses: Accesses, i: int, name: str) -> tuple[tuple[Interval, ...], ...]:
@@ -119,12 +120,14 @@ def _uses(
     i: int,
 ) -> Iterator[Violation]:
     for use in accesses.part(i).uses:
-        if use.tensor not in broken:
-            yield from _use(accesses, shapes, updates, use)
+        name = use.tensor
+        if name not in broken:
+            filled = _filled_before(accesses, i, name, shapes[name])
+            yield from _use(accesses, shapes, updates, use, filled=filled)
 
 
 def _use(
-    accesses: Accesses, shapes: Mapping[str, Shape], updates: Updates, use: Use
+    accesses: Accesses, shapes: Mapping[str, Shape], updates: Updates, use: Use, *, filled: bool
 ) -> Iterator[Violation]:
     if use.bounds.empty:
         return
@@ -136,7 +139,7 @@ def _use(
             return
     if use.write or _is_source(accesses, use.tensor):
         return
-    if use.private or not _filled_before(accesses, use, shape):
+    if use.private or not filled:
         yield from _unwritten(accesses, updates, use)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from steptp_dagster.leir.ast import BLOCK_AXES, Access, Equation, Expr, Index, Nest
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.typing import plain
 from steptp_dagster.leir.walk import children
 
 #: Dtype, scope and rank of an access.
@@ -34,14 +35,17 @@ class Outline:
     """The tensors of one nest in the order of their first use.
 
     ``written`` names those that are written, ``tables`` those that are accessed as integers.
-    ``closed``: every index that occurs is bound by a loop around it. ``kinds`` are those of its
-    loops.
+    ``closed``: every index that occurs is bound by a loop around it. ``distinct``: no loop stands
+    inside another one with its index. ``plain``: every equation is ``typing.plain``. ``kinds`` are
+    those of the loops.
     """
 
     touched: tuple[Touched, ...]
     written: tuple[str, ...]
     tables: tuple[str, ...]
     closed: bool
+    distinct: bool
+    plain: bool
     kinds: frozenset[str]
 
 
@@ -63,7 +67,7 @@ class _Reader:
         self.seen: dict[str, _Seen] = {}
         self.tables: dict[str, None] = {}
         self.kinds: set[str] = set()
-        self.closed = True
+        self.closed = self.distinct = self.plain = True
         self._bound: frozenset[str] = frozenset()
 
     def nest(self, nest: Nest, outer: frozenset[str]) -> None:
@@ -75,6 +79,8 @@ class _Reader:
                 blocks = blocks | {loop.axis}
         around = self._bound
         self._bound = around.union([loop.index for loop in nest.loops])
+        if len(self._bound) < len(around) + len(nest.loops):
+            self.distinct = False
         for child in nest.body:
             if isinstance(child, Nest):
                 self.nest(child, blocks)
@@ -85,6 +91,7 @@ class _Reader:
     def equation(self, equation: Equation, blocks: frozenset[str]) -> None:
         """The target, then what is read."""
         target = equation.target
+        self.plain = self.plain and plain(equation)
         self.access(target, blocks).written = True
         for subscript in target.subscripts:
             self.reads(subscript, blocks)
@@ -132,4 +139,4 @@ def outline_of(nest: Nest) -> Outline:
     )
     written = tuple(t.name for t in touched if t.written)
     tables, kinds = tuple(reader.tables), frozenset(reader.kinds)
-    return Outline(touched, written, tables, reader.closed, kinds)
+    return Outline(touched, written, tables, reader.closed, reader.distinct, reader.plain, kinds)

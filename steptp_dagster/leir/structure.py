@@ -20,6 +20,8 @@ from steptp_dagster.leir.walk import Path, expressions, iter_expr
 
 #: Legal numbers of lanes of a ``V`` loop; ``limits`` bounds their size in bytes.
 VECTOR_WIDTHS: Final = (1, 2, 4, 8, 16)
+#: Kinds of loops that may stand anywhere.
+_FREE: Final = frozenset({"L", "U"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,17 @@ def _nest(accesses: Accesses, i: int) -> tuple[_Found, ...]:
 
 def _alone(accesses: Accesses, i: int) -> Iterator[_Found]:
     part = accesses.part(i)
-    for violation in _loops(part.nest, (i,), []):
-        yield 0, violation, ()
-    if not accesses.known[i].outline.closed:
+    outline = accesses.known[i].outline
+    if not (outline.distinct and outline.kinds <= _FREE):
+        for violation in _loops(part.nest, (i,), []):
+            yield 0, violation, ()
+    if not outline.closed:
         for violation in _indices(part.statements):
             yield 0, violation, ()
-    if "B" in accesses.known[i].outline.kinds:
+    if "B" in outline.kinds:
         for violation, names in _threads(part):
             yield 2, violation, names
-    for statement in part.statements:
+    for statement in () if outline.plain else part.statements:
         if not well_typed(statement.equation):
             for violation in type_violations(statement.equation, statement.path):
                 yield _TYPES, violation, ()

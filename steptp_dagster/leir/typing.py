@@ -290,14 +290,14 @@ def type_violations(equation: Equation, path: Path = ()) -> tuple[Violation, ...
 @lru_cache(maxsize=4096)
 def well_typed(equation: Equation) -> bool:
     """Whether an equation breaks no type rule; remembered, since most equations recur."""
-    return _plain(equation) or not type_violations(equation)
+    return plain(equation) or not type_violations(equation)
 
 
 #: Integer literals up to this fit every integer type, so that nobody needs to know which it is.
 _SMALL: Final = 127
 
 
-def _plain(equation: Equation) -> bool:
+def plain(equation: Equation) -> bool:
     """Whether an equation surely breaks no type rule, by a look at each node without its type."""
     guard = equation.guard
     return (
@@ -308,34 +308,34 @@ def _plain(equation: Equation) -> bool:
 
 
 def _plain_value(expr: Expr) -> bool:
-    match expr:
-        case Int():
-            return expr.value <= _SMALL
-        case Access():
-            return all(map(_plain_subscript, expr.subscripts))
-        case Binary(op="&" | "|"):
-            if not (_is_condition(expr.left) and _is_condition(expr.right)):
+    if isinstance(expr, Access):
+        for subscript in expr.subscripts:
+            if not isinstance(subscript, Index) and not _plain_subscript(subscript):
                 return False
-        case Binary(op="**"):
-            return isinstance(expr.right, Int) and all(map(_plain_value, children(expr)))
-        case Call(function="if_then_else") if not _is_condition(expr.arguments[0]):
+        return True
+    if isinstance(expr, Binary):
+        left, right = expr.left, expr.right
+        if expr.op in LOGICAL and not (_is_condition(left) and _is_condition(right)):
             return False
+        if expr.op == "**" and not isinstance(right, Int):
+            return False
+        return _plain_value(left) and _plain_value(right)
+    if isinstance(expr, Int):
+        return expr.value <= _SMALL
+    chooses = isinstance(expr, Call) and expr.function == "if_then_else"
+    if chooses and not _is_condition(children(expr)[0]):
+        return False
     return all(map(_plain_value, children(expr)))
 
 
 def _plain_subscript(expr: Expr) -> bool:
-    match expr:
-        case Index():
-            return True
-        case Int():
-            return expr.value <= _SMALL
-        case Binary():
-            return (
-                expr.op in _SUBSCRIPT_OPS
-                and _plain_subscript(expr.left)
-                and _plain_subscript(expr.right)
-            )
-    return False
+    if isinstance(expr, Index):
+        return True
+    if isinstance(expr, Int):
+        return expr.value <= _SMALL
+    if not isinstance(expr, Binary) or expr.op not in _SUBSCRIPT_OPS:
+        return False
+    return _plain_subscript(expr.left) and _plain_subscript(expr.right)
 
 
 def _is_condition(expr: Expr) -> bool:

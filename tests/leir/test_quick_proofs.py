@@ -113,7 +113,7 @@ def test_a_look_at_each_node_finds_no_type_rule_kept_that_is_broken() -> None:
                 violations = type_violations(equation)
                 assert well_typed(equation) == (not violations)
                 broken += bool(violations)
-                plain += typing._plain(equation)
+                plain += typing.plain(equation)
     assert broken > 300
     assert plain > 200
 
