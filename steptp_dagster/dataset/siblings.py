@@ -135,11 +135,11 @@ def small_steps(
             f"{NEEDED} are needed"
         )
     steps = tuple(found.values())
-    known = list(_columns(large[0], [s.before for s in steps]))
-    known += _parameters(parameters, [s.site for s in steps])
+    known = tuple(_columns(large[0], [s.before for s in steps]))
+    free = tuple(_parameters(parameters, [s.site for s in steps]))
     rows = zip(numbers, *(structure(step.after)[1] for step in steps), strict=True)
     for row in dict.fromkeys(rows):
-        if not explained(row, known):
+        if not explained(row, known, free):
             return f"the number {row[0]} of the result, on siblings {row[1:]}, follows from none"
     return found
 
@@ -215,41 +215,53 @@ _OPERATIONS: Final[tuple[_Operation, ...]] = (
     lambda a, b: -(-a // b) if b else None,
     lambda a, b: a % b if b else None,
 )
+_PRODUCT: Final = _OPERATIONS[:1]
 
 
-def explained(row: Row, known: Iterable[Row]) -> bool:
-    """Whether a row of numbers is one of the known ones, or one formula of them in every column.
+def explained(row: Row, known: Iterable[Row], chosen: Iterable[Row] = ()) -> bool:
+    """Whether a row of numbers follows from the known ones by one formula for every column.
 
-    Formulas: two operations ``+ - * // %`` (also rounded up) of known integers and of 1 and 2,
-    and of these for decimals: the number itself, its root, and the reciprocals of both. A number
-    that is the same in every column is a constant of the strategy.
+    ``known`` are numbers of the program before, ``chosen`` parameters of the step. Formulas of
+    integers: a number itself, a product of up to three, and one or two operations ``+ - * // %``
+    (also rounded up) with parameters, 1 or 2. Of decimals: an integer found in this way, its root,
+    and the reciprocals of both. A number that is the same in every column is a constant of the
+    strategy.
     """
     if len(set(row)) == 1:
         return True
-    rows = {r for r in known if all(isinstance(n, int) for n in r)}
-    if row in set(known):
+    numbers, free = frozenset(known), frozenset(chosen)
+    if row in numbers or row in free:
         return True
-    return _follows(row, tuple(sorted(rows | {(1,) * len(row), (2,) * len(row)}, key=repr)))
+    whole = frozenset(r for r in numbers | free if all(isinstance(n, int) for n in r))
+    columns = len(row)
+    found = _formulas(whole, free | {(1,) * columns, (2,) * columns})
+    if any(isinstance(n, float) for n in row):
+        return any(_decimal(row, other) for other in found)
+    return row in found
 
 
 @lru_cache(maxsize=64)
-def _once(rows: tuple[Row, ...]) -> frozenset[Row]:
-    return frozenset(rows) | {r for a, b in product(rows, rows) for r in _combined(a, b)}
+def _formulas(whole: frozenset[Row], free: frozenset[Row]) -> frozenset[Row]:
+    """All rows that the formulas give."""
+    found = whole | free
+    twice = _combined(whole, whole, _PRODUCT)
+    once = _combined(found, free, _OPERATIONS) | _combined(free, found, _OPERATIONS)
+    return found.union(
+        twice, _combined(twice, whole, _PRODUCT), once, _combined(once, free, _OPERATIONS)
+    )
 
 
-def _follows(row: Row, rows: tuple[Row, ...]) -> bool:
-    once = _once(rows)
-    if any(isinstance(n, float) for n in row):
-        return any(_decimal(row, known) for known in once)
-    return row in once or any(row in set(_combined(a, b)) for a in once for b in rows)
-
-
-def _combined(a: Row, b: Row) -> Iterator[Row]:
-    for operation in _OPERATIONS:
-        found = tuple(operation(int(x), int(y)) for x, y in zip(a, b, strict=True))
-        numbers = tuple(n for n in found if n is not None and n >= 0)
-        if len(numbers) == len(found):
-            yield numbers
+def _combined(
+    left: Iterable[Row], right: Iterable[Row], operations: Sequence[_Operation]
+) -> frozenset[Row]:
+    found = set()
+    for a, b in product(left, right):
+        for operation in operations:
+            row = tuple(operation(int(x), int(y)) for x, y in zip(a, b, strict=True))
+            numbers = tuple(n for n in row if n is not None and n >= 0)
+            if len(numbers) == len(row):
+                found.add(numbers)
+    return frozenset(found)
 
 
 def _decimal(row: Row, known: Row) -> bool:
