@@ -17,12 +17,12 @@ def distribution(made: Sequence[Record], balanced: Balanced, plan: BalancePlan) 
     for task in TASKS:
         records = [r for r in made if r.task == task]
         for dimension in DIMENSIONS if records else ():
-            named = [
-                (_name(r, dimension, plan), balanced.dropped.get(r.record_id)) for r in records
-            ]
-            whole = _row(task, dimension, None, [why for _, why in named])
-            names = sorted({name for name, _ in named})
-            parts = [_row(task, dimension, n, [w for m, w in named if m == n]) for n in names]
+            named: dict[str, list[str | None]] = {}
+            for record in records:
+                outcome = balanced.dropped.get(record.record_id)
+                named.setdefault(_name(record, dimension, plan), []).append(outcome)
+            whole = _row(task, dimension, None, [why for own in named.values() for why in own])
+            parts = [_row(task, dimension, name, named[name]) for name in sorted(named)]
             whole["entropy_before"] = entropy(part["before"] for part in parts)
             whole["entropy_after"] = entropy(part["after"] for part in parts)
             rows += [whole, *parts]

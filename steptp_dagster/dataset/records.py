@@ -7,6 +7,7 @@ a candidate was rejected. The texts around programs and reasoning are templates 
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from steptp_dagster.dataset.candidates import Candidate, Chain, Wrong
@@ -223,6 +224,13 @@ def _several(
     )
 
 
+@cache
+def _system(task: str, language: str, reasoning: bool) -> tuple[str, int]:
+    """The system message of a task, and its tokens."""
+    text = prompts().system(task, language, reasoning)
+    return text, count(text)
+
+
 def _record(
     task: str,
     steps: tuple[Candidate, ...],
@@ -235,7 +243,7 @@ def _record(
     trajectory_id: str | None = None,
     negative_id: str | None = None,
 ) -> Record:
-    system = prompts().system(task, plan.program, plan.reasoning)
+    system, system_tokens = _system(task, plan.program, plan.reasoning)
     before = f"<think>\n{thought}\n</think>\n" if plan.reasoning else ""
     reply = json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
     messages = (
@@ -250,7 +258,7 @@ def _record(
         equality=equality,
         key=key,
         messages=messages,
-        prompt_tokens=count(system) + count(request),
+        prompt_tokens=system_tokens + count(request),
         reasoning_tokens=count(before.rstrip("\n")) if before else 0,
         answer_tokens=count(reply),
         trajectory_id=trajectory_id,
