@@ -1,9 +1,11 @@
 """Steps that lead on, trajectories and wrong candidates, on one small program."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -22,7 +24,7 @@ from steptp_dagster.dataset.schemas import (
     TRAJECTORIES,
     TRANSFORMED_STEPS,
 )
-from steptp_dagster.dataset.stages import negatives
+from steptp_dagster.dataset.stages import negatives, trajectories
 from steptp_dagster.dataset.stages.judgements import update_judgements
 from steptp_dagster.dataset.stages.steps import update_steps
 from steptp_dagster.dataset.store import Store
@@ -189,3 +191,54 @@ def test_every_kind_of_mistake_has_words() -> None:
         words = negatives.mistake(kind)
         assert words != kind
         assert not words.endswith(".")
+
+
+class Small:
+    """Stands for ``SmallChains``: every step is repeated on the siblings named."""
+
+    def __init__(self, *names: str, refused: str = "") -> None:
+        self.names, self.refused = names, refused
+        self.siblings = {"source": dict.fromkeys(names, '{"n":8}')}
+
+    def step(self, name: str) -> dict[str, Any] | str:
+        del name
+        return self.refused or {n: SimpleNamespace(before=SIGNED, after=SIGNED) for n in self.names}
+
+
+class TooLarge:
+    """Refuses the first pair for its size, then gives one verdict after the other."""
+
+    def __init__(self, *verdicts: Verdict) -> None:
+        self.verdicts = [rejection("too-large", "1 GiB"), *verdicts]
+
+    def verify_many(self, pairs: Any) -> Iterator[tuple[Any, Verdict]]:
+        for name, _, _ in pairs:
+            yield name, self.verdicts.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("small", "verdicts", "outcome"),
+    [
+        (Small("s", "t"), (ACCEPTED, ACCEPTED), (True, "sibling", "")),
+        (
+            Small("s", "t"),
+            (ACCEPTED, rejection("different-mathematics", "on normal")),
+            (False, "sibling", "on a sibling: on normal"),
+        ),
+        (Small("s", "t", refused="no such site"), (), (False, "static", "1 GiB; no such site")),
+    ],
+)
+def test_large_trajectories_are_judged_on_siblings(
+    small: Any, verdicts: tuple[Verdict, ...], outcome: tuple[bool, str, str]
+) -> None:
+    row = row_of(SIGNED)
+    steps = tuple(
+        {"step_id": key("step", n), "source_id": "source", "strategy": "loop_split"} for n in "ab"
+    )
+    path = trajectories.Trajectory(steps, row, row, ("s", "t"))
+    pool: Any = TooLarge(*verdicts)
+    (made,) = trajectories.judge([Unit(key("unit"), path)], pool, small)
+    (told,) = made.rows["trajectories"]
+    message = json.loads(told["numeric"])["message"]
+    assert (told["equal_pass"], told["evidence"], message) == outcome
+    assert told["length"] == 2
