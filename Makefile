@@ -7,6 +7,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 PROFILE ?= default
+PORT ?= 3000
 # An extra package index for torch, e.g. PyTorch's CPU wheels; empty: pip's own choice.
 TORCH_INDEX ?=
 
@@ -17,7 +18,7 @@ INSTALLING := .make/installing
 CODE := steptp_dagster assets resources
 LINTED := $(CODE) $(wildcard tests benchmarks)
 
-.PHONY: help install dataset test check lint types doctest pytest slow zoo dev format clean clean-data
+.PHONY: help install dataset test check lint types doctest pytest slow zoo dev test-ui format clean clean-data
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -62,8 +63,14 @@ slow: install ## The tests that take minutes
 zoo: install ## The verifier on known pairs and on more than a thousand mutants (minutes)
 	$(BIN)/steptp zoo
 
-dev: install ## Open the Dagster UI on http://localhost:3000
-	DAGSTER_HOME='$(CURDIR)/.dagster' STEPTP_PROFILE=$(PROFILE) $(BIN)/dagster dev
+# The build first: it computes what is missing and tells Dagster of programs and runs. The server
+# listens on this machine alone.
+dev: install ## Build what is missing (PROFILE=default or tiny), then open the Dagster UI
+	$(BIN)/steptp build --profile $(PROFILE)
+	DAGSTER_HOME='$(CURDIR)/.dagster' STEPTP_PROFILE=$(PROFILE) $(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
+
+test-ui: install ## The UI in a headless browser: graph, clicks, backfill, sample record, screenshots
+	$(BIN)/python -m pytest -q -m ui tests/ui
 
 format: install ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix $(LINTED)

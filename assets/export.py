@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.common import DUE, OWNERS
 from assets.warehouse import warehouse_asset
 from resources.warehouse import Warehouse
 from steptp_dagster.dataset.exports import export_all, files
@@ -9,8 +10,10 @@ from steptp_dagster.dataset.exports import export_all, files
 
 @dg.asset(
     deps=[warehouse_asset],
+    automation_condition=DUE,
     group_name="dataset",
     kinds={"parquet", "json"},
+    owners=OWNERS,
     description="JSONL by split, Parquet of every table, the data set card; replaced as a whole.",
 )
 def export(warehouse: Warehouse) -> dg.MaterializeResult:

@@ -1,17 +1,18 @@
 """The records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 import polars as pl
 
-from assets.common import Metadata, counts, schema_spec, shown, tally, whole
+from assets.common import DUE, OWNERS, Metadata, counts, schema_spec, shown, tally, whole
 from assets.gpu_verification import gpu_verification
+from assets.samples import record_sample
 from resources.build import Build
 from resources.store import ParquetStore
 from resources.tokenizer import Tokenizer
-from steptp_dagster.dataset.card import markdown, sample
+from steptp_dagster.dataset.card import markdown
 from steptp_dagster.dataset.schemas import BALANCE, EXCLUSIONS, FILTERED_DATASET, LEAKAGE
 from steptp_dagster.dataset.store import WHOLE, Store
 from steptp_dagster.dataset.versions import code_version
@@ -19,8 +20,10 @@ from steptp_dagster.dataset.versions import code_version
 
 @dg.asset(
     deps=[gpu_verification],
+    automation_condition=DUE,
     group_name="dataset",
     kinds={"parquet"},
+    owners=OWNERS,
     code_version=code_version("records"),
     check_specs=[schema_spec(FILTERED_DATASET)],
     metadata=shown(FILTERED_DATASET),
@@ -33,27 +36,30 @@ def filtered_dataset(
     from steptp_dagster.dataset.stages.records import update_records
     from steptp_dagster.dataset.stages.renderings import update_renderings
 
+    names = build.profile.program_names
+
     def update() -> Metadata:
         if build.profile.records.program != "leir":
             origin, progress = build.origin(context, "renderings"), build.progress(context)
             with build.workers() as workers:
                 update_renderings(store.files, build.profile, workers, origin, progress)
         report = update_records(store.files, build.profile, build.origin(context, "records"))
-        return {**counts(report), **described(store.files), "tokenizer": tokenizer.name}
+        return {**counts(report), **described(store.files, names), "tokenizer": tokenizer.name}
 
-    return whole(store.files, FILTERED_DATASET, update)
+    return whole(context, store.files, FILTERED_DATASET, update)
 
 
-def described(store: Store) -> Mapping[str, Any]:
-    """Records by task, split, strategy ..., what was left out and why, leakage, one record."""
+def described(store: Store, programs: Sequence[str]) -> Mapping[str, Any]:
+    """Records by task, split, strategy ..., what was left out and why, leakage, sample records."""
     records, gone = store.read(FILTERED_DATASET, WHOLE), store.read(EXCLUSIONS, WHOLE)
     columns = ("task", "split", "strategy", "difficulty", "size", "equality")
     found = {f"by {c}": tally(records, c) for c in columns}
     balance = store.read(BALANCE, WHOLE)
     whole_dimensions = balance.filter(pl.col("name").is_null()).drop("name")
-    found["balance"] = dg.MetadataValue.md(markdown(whole_dimensions))
-    found["leakage"] = dg.MetadataValue.md(markdown(store.read(LEAKAGE, WHOLE)))
-    if records.height:
-        shortest = records.sort("answer_tokens", "record_id").row(0, named=True)
-        found["a record"] = dg.MetadataValue.md(sample(shortest))
-    return {**found, "left out": tally(gone, "reason")}
+    return {
+        **found,
+        "balance": dg.MetadataValue.md(markdown(whole_dimensions)),
+        "leakage": dg.MetadataValue.md(markdown(store.read(LEAKAGE, WHOLE))),
+        **record_sample(store, programs),
+        "left out": tally(gone, "reason"),
+    }

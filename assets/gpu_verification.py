@@ -5,13 +5,26 @@ from collections.abc import Sequence
 import dagster as dg
 import polars as pl
 
-from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, shown, tally
+from assets.common import (
+    BACKFILL,
+    DUE,
+    OWNERS,
+    PROGRAMS,
+    Metadata,
+    Result,
+    by_program,
+    schema_spec,
+    share,
+    shown,
+    tally,
+)
+from assets.samples import verdict_sample
 from assets.transformed_steps import transformed_steps
 from resources.build import Build
 from resources.store import ParquetStore
 from resources.tvm_executor import TvmExecutor
-from steptp_dagster.dataset.card import percent
-from steptp_dagster.dataset.schemas import GPU_VERIFICATION
+from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.schemas import GPU_VERIFICATION, TRANSFORMED_STEPS
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
 
@@ -19,9 +32,11 @@ from steptp_dagster.dataset.versions import code_version
 @dg.asset(
     deps=[transformed_steps],
     partitions_def=PROGRAMS,
-    backfill_policy=ONE_RUN,
+    backfill_policy=BACKFILL,
+    automation_condition=DUE,
     group_name="steps",
     kinds={"parquet"},
+    owners=OWNERS,
     code_version=code_version("verdicts"),
     check_specs=[schema_spec(GPU_VERIFICATION)],
     metadata=shown(GPU_VERIFICATION),
@@ -29,14 +44,14 @@ from steptp_dagster.dataset.versions import code_version
 )
 def gpu_verification(
     context: dg.AssetExecutionContext, store: ParquetStore, build: Build, tvm: TvmExecutor
-) -> dg.MaterializeResult:
+) -> Result:
     """Every pair of programs judged statically and numerically, in isolated processes."""
     from steptp_dagster.dataset.stages.judgements import update_judgements
 
     profile, origin = build.profile, build.origin(context, "verdicts")
     progress = build.progress(context)
     with tvm.verifier() as verifier:
-        return by_program(
+        yield from by_program(
             context,
             store.files,
             GPU_VERIFICATION,
@@ -51,11 +66,20 @@ def judged(store: Store, programs: Sequence[str]) -> Metadata:
     """Pass rates, labels, and reasons of rejections."""
     rows = store.read_all(GPU_VERIFICATION, programs)
     rates = {
-        name.replace("_", " "): percent(rows.filter(name).height, rows.height)
+        f"{name.replace('_', ' ')} rate": share(rows.filter(name).height, rows.height)
         for name in ("build_pass", "exec_pass", "equal_pass", "bitwise")
     }
     return {
         **rates,
         "equality": tally(rows, "equality"),
+        "pass rate by strategy": dg.MetadataValue.md(markdown(passes(store, rows, programs))),
         "rejections": tally(rows.filter(pl.col("reason").is_not_null()), "reason"),
+        **verdict_sample(store, programs),
     }
+
+
+def passes(store: Store, rows: pl.DataFrame, programs: Sequence[str]) -> pl.DataFrame:
+    """Steps, and the share of them that was accepted, by strategy."""
+    names = store.read_all(TRANSFORMED_STEPS, programs).select("step_id", "strategy")
+    rate = pl.col("equal_pass").mean().round(3).alias("accepted")
+    return rows.join(names, on="step_id").group_by("strategy").agg(pl.len(), rate).sort("strategy")

@@ -5,7 +5,18 @@ from collections.abc import Sequence
 import dagster as dg
 import polars as pl
 
-from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, shown, tally
+from assets.common import (
+    BACKFILL,
+    DUE,
+    OWNERS,
+    PROGRAMS,
+    Metadata,
+    Result,
+    by_program,
+    schema_spec,
+    shown,
+    tally,
+)
 from assets.source_programs import source_programs
 from resources.build import Build
 from resources.store import ParquetStore
@@ -18,17 +29,17 @@ from steptp_dagster.dataset.versions import code_version
 @dg.asset(
     deps=[source_programs],
     partitions_def=PROGRAMS,
-    backfill_policy=ONE_RUN,
+    backfill_policy=BACKFILL,
+    automation_condition=DUE,
     group_name="programs",
     kinds={"pytorch", "parquet"},
+    owners=OWNERS,
     code_version=code_version("leir"),
     check_specs=[schema_spec(LEIR_PROGRAMS)],
     metadata=shown(LEIR_PROGRAMS),
     description="One row per distinct translated program; results of steps join in the warehouse.",
 )
-def leir_programs(
-    context: dg.AssetExecutionContext, store: ParquetStore, build: Build
-) -> dg.MaterializeResult:
+def leir_programs(context: dg.AssetExecutionContext, store: ParquetStore, build: Build) -> Result:
     """Sources translated, checked, compared with PyTorch in float64, and screened."""
     from steptp_dagster.dataset.stages.leir import update_leir
     from steptp_dagster.dataset.stages.user_leir import update_user_leir
@@ -42,7 +53,7 @@ def leir_programs(
                 return update_user_leir(store.files, file, profile, workers, users, progress)
             return update_leir(store.files, program, workers, origin, progress)
 
-        return by_program(
+        yield from by_program(
             context,
             store.files,
             LEIR_PROGRAMS,

@@ -5,10 +5,23 @@ from collections.abc import Sequence
 import dagster as dg
 import polars as pl
 
-from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, shown, tally
+from assets.common import (
+    BACKFILL,
+    DUE,
+    OWNERS,
+    PROGRAMS,
+    Metadata,
+    Result,
+    by_program,
+    schema_spec,
+    shown,
+    tally,
+)
+from assets.partitions import program_files
 from resources.build import Build
 from resources.store import ParquetStore
 from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.incremental import Report
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, USER_PROGRAMS
 from steptp_dagster.dataset.store import Store
@@ -16,18 +29,19 @@ from steptp_dagster.dataset.versions import code_version
 
 
 @dg.asset(
+    deps=[program_files],
     partitions_def=PROGRAMS,
-    backfill_policy=ONE_RUN,
+    backfill_policy=BACKFILL,
+    automation_condition=DUE,
     group_name="programs",
     kinds={"pytorch", "parquet"},
+    owners=OWNERS,
     code_version=code_version("sources"),
     check_specs=[schema_spec(SOURCE_PROGRAMS)],
     metadata=shown(SOURCE_PROGRAMS),
     description=SOURCE_PROGRAMS.description,
 )
-def source_programs(
-    context: dg.AssetExecutionContext, store: ParquetStore, build: Build
-) -> dg.MaterializeResult:
+def source_programs(context: dg.AssetExecutionContext, store: ParquetStore, build: Build) -> Result:
     """Workloads of the profile and users' programs at their shape samples, in every dtype."""
     from steptp_dagster.dataset.stages.sources import update_sources
     from steptp_dagster.dataset.stages.user_sources import update_user_sources
@@ -37,22 +51,35 @@ def source_programs(
     users = build.origin(context, "user_sources")
 
     def update(program: str) -> Report:
+        if program not in profile.program_names:
+            raise dg.Failure(stranger(program, profile), allow_retries=False)
         if file := profile.user_file(program):
             return update_user_sources(store.files, file, profile, users, progress)
         return update_sources(store.files, program, profile, origin, progress)
 
-    return by_program(
+    yield from by_program(
         context, store.files, SOURCE_PROGRAMS, update, lambda ps: brought(store.files, ps)
+    )
+
+
+def stranger(program: str, profile: Profile) -> str:
+    """What to do about a partition that the profile does not have."""
+    return (
+        f"{program!r} is no program of the profile {profile.name} (any more): the sensor "
+        "program_folder removes its partition; STEPTP_PROFILE chooses another profile"
     )
 
 
 def brought(store: Store, programs: Sequence[str]) -> Metadata:
     """Which programs users' files gave, and what is wrong with the others."""
     rows = store.read_all(USER_PROGRAMS, programs)
+    known = store.read_all(SOURCE_PROGRAMS, programs)
+    told: Metadata = {f"by {c}": tally(known, c) for c in ("family", "dtype", "form")}
     if rows.is_empty():
-        return {}
+        return told
     broken = rows.filter(pl.col("reason").is_not_null())
     return {
+        **told,
         "programs of users": rows.height - broken.height,
         "broken programs of users": broken.height,
         "what is wrong with them": dg.MetadataValue.md(markdown(broken.select("file", "message"))),

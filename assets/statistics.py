@@ -3,11 +3,11 @@
 import dagster as dg
 import polars as pl
 
-from assets.common import Metadata, schema_spec, shown, whole
+from assets.common import DUE, OWNERS, Metadata, schema_spec, share, shown, whole
 from assets.filtered_dataset import filtered_dataset
 from resources.build import Build
 from resources.store import ParquetStore
-from steptp_dagster.dataset.card import markdown, percent
+from steptp_dagster.dataset.card import markdown
 from steptp_dagster.dataset.schemas import STATISTICS
 from steptp_dagster.dataset.store import WHOLE
 from steptp_dagster.dataset.versions import code_version
@@ -15,8 +15,10 @@ from steptp_dagster.dataset.versions import code_version
 
 @dg.asset(
     deps=[filtered_dataset],
+    automation_condition=DUE,
     group_name="dataset",
     kinds={"parquet"},
+    owners=OWNERS,
     code_version=code_version("records"),
     check_specs=[schema_spec(STATISTICS)],
     metadata=shown(STATISTICS),
@@ -39,7 +41,7 @@ def statistics(
         computed = update_statistics(store.files, build.profile)
         return {"computed": computed, **summary(store.files.read(STATISTICS, WHOLE))}
 
-    return whole(store.files, STATISTICS, update)
+    return whole(context, store.files, STATISTICS, update)
 
 
 def summary(table: pl.DataFrame) -> Metadata:
@@ -49,5 +51,5 @@ def summary(table: pl.DataFrame) -> Metadata:
     by_name = dict(totals.rows())
     return {
         "totals": dg.MetadataValue.md(markdown(totals)),
-        "pass rate": percent(by_name.get("accepted", 0), by_name.get("verified", 0)),
+        "pass rate": share(by_name.get("accepted", 0), by_name.get("verified", 0)),
     }

@@ -5,8 +5,21 @@ from collections.abc import Sequence
 import dagster as dg
 import polars as pl
 
-from assets.common import ONE_RUN, PROGRAMS, Metadata, by_program, schema_spec, shown, tally
+from assets.common import (
+    BACKFILL,
+    DUE,
+    OWNERS,
+    PROGRAMS,
+    Metadata,
+    Result,
+    bars,
+    by_program,
+    schema_spec,
+    shown,
+    tally,
+)
 from assets.leir_programs import leir_programs
+from assets.samples import step_sample
 from resources.build import Build
 from resources.store import ParquetStore
 from steptp_dagster.dataset.card import markdown
@@ -18,9 +31,11 @@ from steptp_dagster.dataset.versions import steps_version
 @dg.asset(
     deps=[leir_programs],
     partitions_def=PROGRAMS,
-    backfill_policy=ONE_RUN,
+    backfill_policy=BACKFILL,
+    automation_condition=DUE,
     group_name="steps",
     kinds={"parquet"},
+    owners=OWNERS,
     code_version=steps_version(),
     check_specs=[schema_spec(TRANSFORMED_STEPS)],
     metadata=shown(TRANSFORMED_STEPS),
@@ -28,13 +43,13 @@ from steptp_dagster.dataset.versions import steps_version
 )
 def transformed_steps(
     context: dg.AssetExecutionContext, store: ParquetStore, build: Build
-) -> dg.MaterializeResult:
+) -> Result:
     """Every strategy surveyed on every program; the chosen sites taken and explained."""
     from steptp_dagster.dataset.stages.steps import update_steps
 
     origin, progress = build.origin(context, "steps"), build.progress(context)
     with build.workers() as workers:
-        return by_program(
+        yield from by_program(
             context,
             store.files,
             TRANSFORMED_STEPS,
@@ -51,9 +66,13 @@ def surveyed(store: Store, programs: Sequence[str]) -> Metadata:
     surveys = store.read_all(SURVEYS, programs)
     reasons = surveys.explode("refusals").drop_nulls("refusals").unnest("refusals")
     counted = reasons.group_by("strategy", "reason").agg(pl.col("count").sum())
+    by_reason = counted.group_by("reason").agg(pl.col("count").sum())
+    by_reason = by_reason.sort("count", "reason", descending=[True, False])
     ungrounded = steps.filter(pl.col("mismatches").list.len() > 0)
     return {
         "steps by strategy": tally(steps, "strategy"),
         "refusals": dg.MetadataValue.md(markdown(counted.sort("strategy", "reason"))),
+        "refusals by reason": dg.MetadataValue.md(bars(by_reason)),
+        **step_sample(store, programs),
         "steps with ungrounded reasoning": ungrounded.height,
     }

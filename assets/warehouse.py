@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets.common import Metadata
+from assets.common import DUE, OWNERS, Metadata
 from assets.statistics import statistics
 from resources.build import Build
 from resources.store import ParquetStore
@@ -13,8 +13,10 @@ from steptp_dagster.dataset.integrity import CHECKS, Finding
 @dg.asset(
     name="warehouse",
     deps=[statistics],
+    automation_condition=DUE,
     group_name="dataset",
     kinds={"duckdb"},
+    owners=OWNERS,
     check_specs=[
         dg.AssetCheckSpec(name, asset="warehouse", blocking=True, description=meaning)
         for name, (meaning, _) in CHECKS.items()

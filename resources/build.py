@@ -1,5 +1,6 @@
 """What a build is: profile, processes, how progress is shown."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -24,6 +25,18 @@ WORKERS_VARIABLE = "STEPTP_WORKERS"
 PROGRESS_TAG = "steptp/progress"
 
 
+class BadSetting(ValueError):
+    """An environment variable that should be a number and is not."""
+
+
+def number(variable: str) -> int:
+    """A number from 0 on in an environment variable; 0 where it is not set. Raises BadSetting."""
+    text = os.environ.get(variable, "0")
+    if not text.isdecimal():
+        raise BadSetting(f"{variable}={text!r} is not a number from 0 on")
+    return int(text)
+
+
 def run_row(job: str, profile: str) -> Row:
     """What is known of a run, apart from its id."""
     return {
@@ -36,6 +49,11 @@ def run_row(job: str, profile: str) -> Row:
 
 
 RunContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+
+
+def on_console(context: RunContext) -> bool:
+    """Whether the run was started on a command line, where somebody waits for it."""
+    return context.run.tags.get(PROGRESS_TAG) == "console"
 
 
 class Build(dg.ConfigurableResource[str]):
@@ -68,7 +86,7 @@ class Build(dg.ConfigurableResource[str]):
 
     def progress(self, context: RunContext) -> "progress.Progress[Any]":
         """A bar or lines on standard error for the command line, else lines in the run's log."""
-        if context.run.tags.get(PROGRESS_TAG) == "console":
+        if on_console(context):
             return progress.on_stream()
         say: Callable[[str], None] = context.log.info
         return progress.lines(say)

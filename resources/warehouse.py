@@ -9,7 +9,7 @@ import duckdb
 
 from steptp_dagster.dataset import warehouse
 from steptp_dagster.dataset.config import Profile
-from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.store import Store, explained
 
 
 class Warehouse(dg.ConfigurableResource[str]):
@@ -28,8 +28,12 @@ class Warehouse(dg.ConfigurableResource[str]):
         return Path(self.data) / "export"
 
     def load(self, store: Store, profile: Profile) -> warehouse.Loaded:
-        """Build the file from stage files where they changed, and check it."""
-        return warehouse.load(store, profile, self.path)
+        """Build the file from stage files where they changed, and check it. Raises NotWritten."""
+        with explained(self.path):
+            try:
+                return warehouse.load(store, profile, self.path)
+            except duckdb.IOException as error:
+                raise OSError(str(error)) from error
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -29,7 +29,7 @@ def on_stream(stream: TextIO | None = None) -> "Progress[T]":
 
 
 def lines(say: Callable[[str], None]) -> "Progress[T]":
-    """A line at the end of each loop, and one every few seconds in longer ones."""
+    """A line at the end of each loop; in longer ones one now and then: how far, how fast."""
 
     def show(label: str, total: int, items: Iterable[T]) -> Iterator[T]:
         start = said = time.monotonic()
@@ -39,7 +39,9 @@ def lines(say: Callable[[str], None]) -> "Progress[T]":
             done += 1
             now = time.monotonic()
             if now - said >= INTERVAL and done < total:
-                say(f"{label}: {done}/{total}")
+                rate = done / (now - start)
+                left = (total - done) / rate
+                say(f"{label}: {done}/{total}, {rate:.3g} a second, {left:.0f} s left")
                 said = now
         say(f"{label}: {done}/{total}, {time.monotonic() - start:.1f} s")
 

@@ -69,7 +69,7 @@ def build(
     if settings:
         os.environ[paths.OVERRIDES_VARIABLE] = "\n".join(settings)
     try:
-        programs = load(profile).program_names
+        load(profile)
     except ProfileError as error:
         raise Failure(str(error)) from error
     if broken := faults():
@@ -81,7 +81,7 @@ def build(
     os.environ[paths.HOME_VARIABLE] = str(paths.dagster_home())
     start = time.monotonic()
     say(f"Building profile {profile} into {paths.data()}")
-    result = run(programs)
+    result = run()
     if _interrupted(result):
         raise Failure("stopped; what is done is kept, and the same command goes on", STOPPED)
     if not result.success:
@@ -92,18 +92,19 @@ def build(
     emit(summary, lambda: words(summary), as_json=as_json)
 
 
-def run(programs: tuple[str, ...]) -> "dg.ExecuteInProcessResult":
+def run() -> "dg.ExecuteInProcessResult":
     """Run the job ``build`` for all programs under the project's Dagster home."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    from steptp_dagster.definitions import defs
+    from steptp_dagster.definitions import defs, settings, synchronise
 
-    tags = {
-        "dagster/asset_partition_range_start": programs[0],
-        "dagster/asset_partition_range_end": programs[-1],
-        "steptp/progress": "console",
-    }
     config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with _instance() as instance:
+        programs = synchronise(instance, settings.profile)
+        tags = {
+            "dagster/asset_partition_range_start": programs[0],
+            "dagster/asset_partition_range_end": programs[-1],
+            "steptp/progress": "console",
+        }
         job = defs.resolve_job_def("build")
         return job.execute_in_process(
             instance=instance, tags=tags, run_config=config, raise_on_error=False

@@ -8,12 +8,14 @@ Files are written aside and moved into place, so readers see the old file or the
 frees the lock and loses at most the batch in flight.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pandera.polars as pa
 import polars as pl
@@ -22,10 +24,16 @@ from steptp_dagster.dataset.schemas import empty
 
 #: The partition of tables that are not cut by program.
 WHOLE = "all"
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class PartitionBusy(RuntimeError):
     """Another process is writing the same partition of the same stage."""
+
+
+class NotWritten(RuntimeError):
+    """The disk is full, or the folder may not be written to; what was there before is whole."""
 
 
 class SpoiltFile(RuntimeError):
@@ -33,14 +41,37 @@ class SpoiltFile(RuntimeError):
 
 
 def write_aside(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None) -> None:
-    """Write a Parquet file (zstd) under a temporary name and move it into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a Parquet file (zstd) under a temporary name and move it into place.
+
+    Raises NotWritten; then the file that was there before is untouched.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            frame.write_parquet(aside, compression="zstd", metadata=metadata)
+            os.replace(aside, path)
+        finally:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Say of a failure to write what to do about it. Raises NotWritten."""
     try:
-        frame.write_parquet(aside, compression="zstd", metadata=metadata)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        said = " ".join(str(error).split())
+        # polars tells the number of the operating system's error in words only.
+        number = error.errno if isinstance(error, OSError) else None
+        if number in _FULL or "os error 28" in said or "No space left" in said:
+            advice = "the disk is full; make room and run again: what was finished is kept"
+        elif number in _FORBIDDEN or "os error 13" in said or "os error 30" in said:
+            advice = "the folder may not be written to; change its owner or mode, or --data"
+        else:
+            advice = "nothing was replaced; run again, what was finished is kept"
+        raise NotWritten(f"cannot write {path}: {advice} ({said})") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +116,10 @@ class Store:
     def locked(self, stage: str, program: str) -> Iterator[None]:
         """Hold the partition of a stage. Raises PartitionBusy where another process has it."""
         path = self.root / f"{stage}.lock" / program
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as handle:
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = path.open("w")
+        with handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

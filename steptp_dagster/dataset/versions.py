@@ -76,7 +76,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "renderings": ("leir", "lowering", "dataset/programs.py", "dataset/renderings.py"),
     "negatives": ("leir", "lowering", "verify", "dataset/stages/negatives.py"),
     "tokens": ("leir", "lowering", "dataset/tokens.py", "dataset/token_counts.py"),
-    "tokens": ("leir", "lowering", "dataset/tokens.py", "dataset/token_counts.py"),
     "records": ("dataset", "leir"),
 }
 #: Stage -> installed packages whose release takes part in its rows.
@@ -89,7 +88,6 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "verdicts": ("apache-tvm", "numpy"),
     "renderings": ("apache-tvm",),
     "negatives": ("apache-tvm", "numpy"),
-    "tokens": ("apache-tvm", "dashscope", "tiktoken"),
     "tokens": ("apache-tvm", "dashscope", "tiktoken"),
     "records": ("tiktoken",),
 }

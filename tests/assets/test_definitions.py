@@ -1,3 +1,4 @@
+import inspect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -6,13 +7,15 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from assets.common import by_program, column_schema, schema_spec, tally
+from assets.common import Result, by_program, schema_spec, tally
+from assets.display import LINEAGE, column_schema
 from assets.statistics import statistics, summary
 from assets.warehouse import warehouse_asset
 from resources.build import Build
 from resources.store import ParquetStore
 from resources.warehouse import Warehouse
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
+from steptp_dagster.dataset.integrity import CHECKS
 from steptp_dagster.dataset.schemas import STATISTICS, TABLES, ZOO
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.definitions import defs
@@ -30,10 +33,11 @@ def graph() -> Any:
 
 def test_the_assets_of_the_design_and_their_order() -> None:
     nodes = {n.key.to_user_string(): n for n in graph().asset_nodes}
-    assert nodes.keys() == PARTITIONED | WHOLE_ASSETS
+    assert nodes.keys() == {"program_files"} | PARTITIONED | WHOLE_ASSETS
     above = {name: {k.to_user_string() for k in n.parent_keys} for name, n in nodes.items()}
     assert above == {
-        "source_programs": set(),
+        "program_files": set(),
+        "source_programs": {"program_files"},
         "leir_programs": {"source_programs"},
         "transformed_steps": {"leir_programs"},
         "gpu_verification": {"transformed_steps"},
@@ -42,19 +46,53 @@ def test_the_assets_of_the_design_and_their_order() -> None:
         "warehouse": {"statistics"},
         "export": {"warehouse"},
     }
-    assert {name for name, n in nodes.items() if n.partitions_def} == PARTITIONED
+    assert {name for name, n in nodes.items() if n.partitions_def} == {
+        "program_files"
+    } | PARTITIONED
 
 
 def test_every_check_blocks() -> None:
     checks = [graph().get(key) for key in graph().asset_check_keys]
-    assert len(checks) == 6 + 7 + 1
+    assert len(checks) == 6 + len(CHECKS) + 3
     assert all(check.blocking for check in checks)
 
 
 def test_every_asset_has_a_description_and_a_code_version_where_it_computes() -> None:
     for node in graph().asset_nodes:
         assert node.description
-        assert node.code_version or node.key.to_user_string() in ("warehouse", "export")
+        assert node.group_name in ("programs", "steps", "dataset")
+        assert node.kinds and node.owners
+        without = ("program_files", "warehouse", "export")
+        assert node.code_version or node.key.to_user_string() in without
+
+
+def test_tables_say_what_a_row_is_and_link_to_code() -> None:
+    for node in graph().asset_nodes:
+        name = node.key.to_user_string()
+        if name in TABLES:
+            assert str(node.description).startswith("One row per"), name
+            assert node.metadata["dagster/column_schema"].columns
+            assert node.metadata["dagster/table_name"] == name
+        if name != "program_files":
+            (reference,) = node.metadata["dagster/code_references"].code_references
+            assert Path(reference.file_path).name == f"{name}.py"
+
+
+def test_columns_come_from_columns_that_exist() -> None:
+    for name, columns in LINEAGE.items():
+        assert set(columns) <= set(TABLES[name].columns)
+        for source in (s for sources in columns.values() for s in sources):
+            table, column = source.split(".")
+            assert column in TABLES[table].columns
+
+
+def test_assets_are_thin() -> None:
+    """What an asset does stands in the library; here it is called and shown."""
+    for node in graph().asset_nodes:
+        name = node.key.to_user_string()
+        if name != "program_files":
+            function = defs.resolve_assets_def(name).op.compute_fn.decorated_fn
+            assert len(inspect.getsource(function).splitlines()) <= 45, name
 
 
 def test_one_job_and_a_schedule_that_waits() -> None:
@@ -62,6 +100,7 @@ def test_one_job_and_a_schedule_that_waits() -> None:
     assert len(job.nodes) >= 8
     schedule = defs.resolve_schedule_def("nightly")
     assert schedule.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert defs.resolve_sensor_def("due").default_status is dg.DefaultSensorStatus.STOPPED
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -87,8 +126,8 @@ def test_rows_that_break_the_schema_fail_the_run_and_are_not_written(tmp_path: P
     partitions = dg.StaticPartitionsDefinition(["p"])
 
     @dg.asset(name="zoo", partitions_def=partitions, check_specs=[schema_spec(ZOO)])
-    def zoo(context: dg.AssetExecutionContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
-        return by_program(context, store, ZOO, one)
+    def zoo(context: dg.AssetExecutionContext) -> Result:
+        yield from by_program(context, store, ZOO, one)
 
     @dg.asset(deps=[zoo], partitions_def=partitions)
     def after() -> None:
@@ -148,11 +187,11 @@ def test_statistics_are_computed_once(tmp_path: Path) -> None:
 def test_the_summary_names_the_pass_rate(tmp_path: Path) -> None:
     store = prepare(tmp_path, all_rows(wrong=9))
     told = summary(store.read(STATISTICS, "all"))
-    assert told["pass rate"] == "50.0 %"
+    assert told["pass rate"] == 0.5
     assert "| steps | 18 |" in told["totals"].value
 
 
 def test_a_tally_counts_the_most_frequent_first() -> None:
     text = tally(pl.DataFrame({"c": ["b", "a", "b"]}), "c").value
     assert text is not None
-    assert text.splitlines()[2:] == ["| b | 2 |", "| a | 1 |"]
+    assert text.splitlines()[2:] == [f"| b | 2 | {'█' * 30} |", f"| a | 1 | {'█' * 15} |"]

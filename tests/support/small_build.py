@@ -8,7 +8,7 @@ from typing import Any
 from steptp_dagster import progress
 from steptp_dagster.dataset.config import Profile, load
 from steptp_dagster.dataset.exports import export_all
-from steptp_dagster.dataset.incremental import Made, Origin, Unit, update
+from steptp_dagster.dataset.incremental import Made, Origin, Report, Unit, update
 from steptp_dagster.dataset.parallel import Workers
 from steptp_dagster.dataset.programs import row_of, signed_of, translation_row
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
@@ -68,7 +68,7 @@ class Agreeable:
             yield unit, Verdict(True, "exact", True, None)
 
 
-def translate(store: Store, program: str, run: Origin) -> None:
+def translate(store: Store, program: str, run: Origin) -> Report:
     """Translations by hand, one a source."""
     n, value = PROGRAMS[program]
     signed = signed_of(HEADER.format(n=n), BODY.format(n=n, value=value))
@@ -81,7 +81,7 @@ def translate(store: Store, program: str, run: Origin) -> None:
 
     sources = store.read(SOURCE_PROGRAMS, program).to_dicts()
     units = [Unit(row["source_id"], row) for row in sources]
-    update(store, leir.STAGE, program, units, compute, origin=run)
+    return update(store, leir.STAGE, program, units, compute, origin=run)
 
 
 def tried_zoo(store: Store) -> None:

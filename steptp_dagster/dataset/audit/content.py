@@ -156,12 +156,15 @@ def _answers(tables: Mapping[str, pl.DataFrame]) -> Iterator[Defect]:
 
 def _told(reply: str, task: str, *, reasoning: bool) -> list[dict[str, Any]]:
     """The steps that an answer gives, none of a negative record; in LEIR or another language."""
-    for language in ("leir", "tir", "cuda"):
+    answer = _read(reply, task, reasoning=reasoning)
+    steps: list[dict[str, Any]] = answer.get("steps", [])
+    return [answer] if task == "single" else steps
+
+
+def _read(reply: str, task: str, *, reasoning: bool) -> dict[str, Any]:
+    for language in ("tir", "cuda"):
         try:
-            _, answer = read_answer(reply, task, language, reasoning=reasoning)
+            return read_answer(reply, task, language, reasoning=reasoning)[1]
         except BadAnswer:
-            if language == "cuda":
-                read_answer(reply, task, reasoning=reasoning)
             continue
-        break
-    return {"single": [answer], "negative": []}.get(task, answer.get("steps", []))
+    return read_answer(reply, task, reasoning=reasoning)[1]

@@ -1,0 +1,62 @@
+"""What is said when files cannot be written, and what is left."""
+
+import errno
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from steptp_dagster.dataset.store import NotWritten, Store, explained, write_aside
+
+ROWS = pl.DataFrame({"a": range(1000)})
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A finished file."""
+    path = tmp_path / "t" / "program=p" / "part.parquet"
+    write_aside(path, ROWS)
+    return path
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    """As polars and the system say it: every write to this device fails so."""
+    said = "the disk is full; make room and run again"
+    with pytest.raises(NotWritten, match=said), explained(tmp_path):
+        ROWS.write_parquet("/dev/full")
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EDQUOT, "the disk is full"),
+        (errno.EROFS, "may not be written to; change its owner or mode"),
+        (errno.EACCES, "may not be written to"),
+        (errno.EIO, "nothing was replaced"),
+    ],
+)
+def test_the_file_that_was_there_stays(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    before = kept.read_bytes()
+
+    def fails(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(NotWritten, match=advice) as raised:
+        write_aside(kept, ROWS.head(1))
+    assert str(kept) in str(raised.value)
+    assert kept.read_bytes() == before
+    assert [p.name for p in kept.parent.iterdir()] == ["part.parquet"]
+
+
+def test_a_file_in_the_way_of_a_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "stages").write_text("in the way")
+    store = Store(tmp_path / "stages")
+    with pytest.raises(NotWritten, match="nothing was replaced"):
+        write_aside(store.part("t", "p"), ROWS)
+    with pytest.raises(NotWritten), store.locked("t", "p"):
+        pass
