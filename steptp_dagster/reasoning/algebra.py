@@ -36,6 +36,7 @@ from steptp_dagster.reasoning.kinds import (
 )
 from steptp_dagster.strategies.algebra.conditions import CLAIMS
 from steptp_dagster.strategies.algebra.conditions import new_parts as find_new_parts
+from steptp_dagster.strategies.algebra.conditions import takes_infinity as may_be_infinite
 from steptp_dagster.strategies.algebra.data import data_of, values_of
 from steptp_dagster.strategies.algebra.magnitude import HEADROOM, sizes_of
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
@@ -172,9 +173,9 @@ def headroom(_: SignedProgram, __: SignedProgram, dtype: Value) -> int:
 
 
 def takes_infinity(signed: SignedProgram, path: Value, text: Value) -> bool:
-    """Whether minus infinity in the data may reach a value."""
+    """Whether an infinity, of the data or written by the program, may reach a value."""
     equation_at(signed, path)
-    return data_of(signed).maskable(_expr(text))
+    return may_be_infinite(signed, path_of(path), _expr(text))
 
 
 def sources_of(signed: SignedProgram, path: Value, text: Value) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
         f" {f.value}"
     ),
     "takes_infinity": lambda f: (
-        f"minus infinity in the data {'may' if f.value else 'does not'} reach {_text(f)}"
+        f"{'an infinity may reach' if f.value else 'no infinity reaches'} {_text(f)}"
     ),
     "sources_of": _sources,
     "decided_by": _decided,

@@ -73,7 +73,7 @@ power_bound          path, text          a power of two that its magnitude does 
 new_bound            path, text          the same, if what the equation computes already is finite
 factor_of            path, three texts   whether a factor times the third is the second
 at_least             path, text, text    a bound between two values, the first not below it
-takes_infinity       path, text          whether minus infinity in the data may reach a value
+takes_infinity       path, text          whether an infinity may reach a value
 sources_of           path, text          inputs and parameters that a value depends on
 decided_by           tensor              paths of the equations that decide by values made of it
 amplified_by         tensor              paths of the differences between values related to it

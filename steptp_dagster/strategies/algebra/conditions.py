@@ -21,6 +21,7 @@ from steptp_dagster.strategies.algebra.trees import At, bases, divided_by_factor
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import pair
 from steptp_dagster.strategies.facts import Fact
+from steptp_dagster.strategies.intervals import infinite
 from steptp_dagster.strategies.value_facts import ValueFact
 
 #: Facts that show that something holds, or words for why it is not known to.
@@ -94,13 +95,25 @@ def _claims(name: str, otherwise: str) -> Prover:
     return prove
 
 
+def takes_infinity(program: SignedProgram, path: Path, expr: Expr) -> bool:
+    """Whether an infinity, of the data or written by the program, may reach a value.
+
+    NaN is another matter: what is computed with it is NaN before and after.
+    """
+    data = data_of(program)
+    maskable = data.maskable(expr)
+    if not (maskable or data.infinite(expr)):
+        return False
+    found = values_of(program).of(expr, path)
+    return infinite(found.interval) and (maskable or not found.exact_finite)
+
+
 def _unmasked(question: Question, parts: tuple[Expr, ...]) -> Proof:
-    """No infinity in the data reaches the parts."""
-    data = data_of(question.program)
+    """No infinity reaches the parts."""
     facts = []
     for expr in parts:
-        if data.maskable(expr):
-            return f"minus infinity in the data may reach {expr_text(expr)}"
+        if takes_infinity(question.program, question.path, expr):
+            return f"an infinity may reach {expr_text(expr)}"
         facts.append(question.about("takes_infinity", expr, value=False))
     return tuple(facts)
 

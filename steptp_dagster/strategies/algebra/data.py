@@ -8,6 +8,7 @@
 * A difference *amplifies* the last digits of a tensor where it is taken between values that share a
   source, such as deviations from a mean: where the two were equal, digits are all that is left.
   Differences that ``exp`` takes are left out: a softmax is as exact as its scores.
+* An *infinity* that a program writes itself goes through tensors as data does.
 * Data holds ``-inf`` only where a program has a use for masks: it selects, compares or
   exponentiates. In plain arithmetic infinities stand for nothing.
 """
@@ -125,6 +126,24 @@ class Data:
         known = self.signed.signature.by_name
         found = (known[name] for name in self.sources(expr))
         return any(v.role == "input" and v.low is None and DTYPES[v.dtype].is_float for v in found)
+
+    def infinite(self, expr: Expr) -> bool:
+        """Whether an infinity that the program writes itself may reach an expression."""
+        return _writes_infinity(expr, self._infinite)
+
+    @cached_property
+    def _infinite(self) -> frozenset[str]:
+        """Tensors that infinities reach which the program writes, as it does for masks."""
+        found: frozenset[str] = frozenset()
+        while True:
+            more = found | {
+                traits.flow.target
+                for _, traits in self._traits
+                if _writes_infinity(traits.flow.equation.value, found)
+            }
+            if more == found:
+                return found
+            found = more
 
     def decided_by(self, tensor: str) -> tuple[Path, ...]:
         """Paths of the equations where values that depend on ``tensor`` decide, in text order."""
@@ -309,6 +328,20 @@ def _sums(expr: Expr) -> Iterator[Expr]:
                 yield from _sums(term.expr)
         else:
             yield from _sums(child)
+
+
+def _writes_infinity(expr: Expr, infinite: frozenset[str]) -> bool:
+    """Whether a value contains an infinity or reads one of some tensors, conditions aside."""
+    match expr:
+        case Inf():
+            return True
+        case Access(name=name):
+            return name in infinite
+        case Compare():
+            return False
+        case Call(function="if_then_else", arguments=(_, yes, no)):
+            return _writes_infinity(yes, infinite) or _writes_infinity(no, infinite)
+    return any(_writes_infinity(child, infinite) for child in children(expr))
 
 
 def _nodes(equation: Equation) -> Iterator[Expr]:

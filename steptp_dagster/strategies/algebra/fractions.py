@@ -7,6 +7,7 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr, Int
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.typing import Typed
 from steptp_dagster.leir.walk import children, iter_expr
+from steptp_dagster.strategies.algebra.exponentials import EXPONENTS, exponent_of
 from steptp_dagster.strategies.algebra.products import whole_sum
 from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.sums import CANCELS, values
@@ -17,6 +18,7 @@ from steptp_dagster.strategies.algebra.trees import (
     is_one,
     is_product,
     is_sum,
+    negated,
     sums_in,
     terms,
     times,
@@ -277,6 +279,27 @@ def _cancel_factor(place: Place) -> Iterator[Match]:
         )
 
 
+def _cancel_exponentials(place: Place) -> Iterator[Match]:
+    """``exp(a)*exp(-a)*b -> b``: both stand above the line, or both below it."""
+    around = None if place.parent is None else place.parent.expr
+    if not is_product(place.expr) or (around is not None and is_product(around)):
+        return
+    own = [(f, exponent_of(f.expr)) for f in factors(place.expr)]
+    for i, (first, a) in enumerate(own):
+        if a is None:
+            continue
+        for second, other in own[i + 1 :]:
+            if other is None or other != negated(a) or second.inverse != first.inverse:
+                continue
+            yield Match(
+                without_factors(place.expr, first.at, second.at),
+                (("a", a),),
+                expr_text(a),
+                needs=(Need(EXPONENTS, "mild", (a,)),),
+            )
+            break
+
+
 def _cancel_term(place: Place) -> Iterator[Match]:
     """``a+b-b -> a``: a term and its negative go."""
     found = whole_sum(place)
@@ -317,6 +340,14 @@ CANCEL_FACTOR: Final = Rule(
     "cancelled-factor",
     _cancel_factor,
     (ZERO, INFINITE),
+)
+CANCEL_EXPONENTIALS: Final = Rule(
+    "cancel-exponentials",
+    "exp(a)*exp(-a)*b -> b",
+    "domain",
+    "exponential-law",
+    _cancel_exponentials,
+    (EXPONENTS,),
 )
 CANCEL_TERM: Final = Rule(
     "cancel-term", "a+b-b -> a", "domain", "cancelled-term", _cancel_term, (INFINITE, SIZE)

@@ -1,14 +1,20 @@
 """cancellation: equal factors of a fraction, opposite terms of a sum, and units go."""
 
-from steptp_dagster.strategies.algebra.fractions import CANCEL_FACTOR, CANCEL_TERM, UNIT
+from steptp_dagster.strategies.algebra.fractions import (
+    CANCEL_EXPONENTIALS,
+    CANCEL_FACTOR,
+    CANCEL_TERM,
+    UNIT,
+)
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 
 
 class Cancellation(AlgebraicStrategy):
     """Remove a factor and an equal divisor, a term and its negative, or a factor one.
 
-    What goes must be a number for all data, and a factor not zero: zero divided by zero is no
-    number, and would become one. A term must not be so large that the sum had lost its digits.
+    The exponentials of a small value and of its negative are a factor one as well. What goes must
+    be a number for all data, and a factor not zero: zero divided by zero is no number, and would
+    become one. A term must not be so large that the sum had lost its digits.
 
         === example
         --- before
@@ -31,5 +37,6 @@ class Cancellation(AlgebraicStrategy):
         "factor-may-vanish",
         "factor-may-be-infinite",
         "factor-of-unknown-size",
+        "exponents-of-unknown-size",
     )
-    rules = (CANCEL_FACTOR, CANCEL_TERM, UNIT)
+    rules = (CANCEL_FACTOR, CANCEL_TERM, CANCEL_EXPONENTIALS, UNIT)
