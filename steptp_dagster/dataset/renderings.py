@@ -3,6 +3,8 @@
 ``tir``: TVM's script of the program as plain loops; ``cuda``: the kernels of ``lowering.cuda``.
 """
 
+from itertools import dropwhile
+
 from steptp_dagster.dataset.programs import signed_of
 
 
@@ -19,7 +21,9 @@ def rendering(signature: str, leir: str, language: str) -> str | None:
     signed = signed_of(signature, leir)
     try:
         if language == "tir":
-            return script(loops_function(signed)).strip()
+            lines = script(loops_function(signed)).strip().splitlines()
+            # TVM begins with comments on what to import.
+            return "\n".join(dropwhile(lambda line: line.startswith("#") or not line, lines))
         return "".join(lower(signed).texts).strip()
     except (RuntimeError, ValueError, TypeError, ArithmeticError, LookupError):
         # TVM's errors are of all these kinds.

@@ -13,6 +13,7 @@ SUM = "B^{8}_{tx=0}L^{6}_{a=0}[D^{f32,g}_{tx}=D^{f32,g}_{tx}+A^{f32,g}_{tx,a};];
 def test_tir_is_tvm_s_script_of_the_loops() -> None:
     text = rendering(HEADER, SUM, "tir")
     assert text is not None
+    assert text.startswith("@T.prim_func")
     assert 'T.Buffer((8, 6), "float32")' in text
     assert re.search(r"for a in range\(6\)", text)
     assert "threadIdx.x" in text
