@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steptp_dagster import paths
-from steptp_dagster.cli.output import Failure, emit, json_option, table
+from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, spelling_option, table
 
 if TYPE_CHECKING:
     import duckdb
+
+    from steptp_dagster.leir.compact import Spelling
 
 BREAKDOWNS = ("strategy", "strategy_level", "family", "dtype", "split", "reason")
 #: Of these, what the balance counts by.
@@ -152,17 +154,40 @@ def _short(value: object) -> object:
 
 @click.command()
 @click.option("--to", type=click.Path(path_type=Path), help="Folder (default: data/export).")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(["trl", "swift"]),
+    help="Also write records as prompt and completion (trl), or as messages with loss (swift).",
+)
+@spelling_option
 @data_option
 @json_option
-def export(to: Path | None, data: Path | None, as_json: bool) -> None:
-    """Write JSONL, Parquet and the card from the warehouse."""
+def export(
+    to: Path | None,
+    formats: tuple[str, ...],
+    spelling: "Spelling",
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Write Parquet, JSONL and the card from the warehouse.
+
+    A failed export leaves the old one as it was.
+    """
     from steptp_dagster.dataset.exports import MANIFEST, export_all, files
+    from steptp_dagster.dataset.respelling import NotLeir
 
     target = to or (data or paths.data()) / "export"
     if target.exists() and any(target.iterdir()) and not (target / MANIFEST).exists():
         raise Failure(f"{target} has other things in it; name an empty or a new folder")
     with opened(data) as connection:
-        folder, written = export_all(connection, target)
+        try:
+            folder, written = export_all(connection, target, spelling=spelling, formats=formats)
+        except NotLeir as error:
+            raise Failure(str(error)) from error
+        except OSError as error:
+            raise Failure(f"{target}: {error.strerror or error}", REJECTED) from error
     names = files(folder)
     state = "written" if written else "unchanged"
     result = {"folder": str(folder), "written": written, "files": names}

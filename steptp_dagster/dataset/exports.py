@@ -1,46 +1,46 @@
-"""What people download: JSONL by split, Parquet of every table, a card; replaced as a whole."""
+"""What people download: records as Parquet and JSONL, all tables, a card; replaced as a whole.
+
+    README.md                         the card
+    data/SPLIT-00000-of-00002.parquet records, all columns, for ``datasets``
+    SPLIT.jsonl                       the same as JSON lines, for TRL and ms-swift
+    trl/SPLIT.jsonl, swift/SPLIT.jsonl  in the forms that these ask for, where asked for
+    tables/NAME.parquet               every table that is equal in every build
+    manifest.json                     what it was made from, and the digests of all files
+
+A split without records has no files. Equal tables give equal bytes.
+"""
 
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from math import ceil
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import polars as pl
 
 from steptp_dagster.dataset.card import card
+from steptp_dagster.dataset.formats import FORMATS, RECORD_COLUMNS
 from steptp_dagster.dataset.ids import canonical_json, digest
+from steptp_dagster.dataset.respelling import respelled
 from steptp_dagster.dataset.schemas import SPLITS, STABLE
 from steptp_dagster.dataset.store import write_aside
 from steptp_dagster.dataset.warehouse import profile_of
+from steptp_dagster.leir.compact import Spelling
 
-MANIFEST = "manifest.json"
-#: Columns of a record in the JSONL files, apart from ``messages``.
-RECORD_COLUMNS = (
-    "record_id",
-    "step_ids",
-    "source_id",
-    "program",
-    "family",
-    "dtype",
-    "strategy",
-    "strategy_level",
-    "equality",
-    "task",
-    "split",
-    "difficulty",
-    "weights",
-    "prompt_tokens",
-    "reasoning_tokens",
-    "answer_tokens",
-)
+MANIFEST: Final = "manifest.json"
+#: Records in one Parquet shard.
+SHARD_ROWS: Final = 4096
+#: Columns by whose values no table can be sorted.
+_UNSORTABLE: Final = ("refusals", "messages", "weights")
 
 
 def table(connection: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
     """A stable table in the order of its columns' values, so that equal rows give equal bytes."""
-    columns = [c for c in STABLE[name].columns if c not in ("refusals", "messages", "weights")]
+    columns = [c for c in STABLE[name].columns if c not in _UNSORTABLE]
     ordered = ", ".join(f'"{c}" nulls first' for c in columns)
     frame = connection.sql(f"select * from {name} order by {ordered}").pl()
     if not isinstance(frame, pl.DataFrame):
@@ -48,24 +48,38 @@ def table(connection: duckdb.DuckDBPyConnection, name: str) -> pl.DataFrame:
     return frame
 
 
-def write(connection: duckdb.DuckDBPyConnection, folder: Path, text: str) -> tuple[Path, bool]:
-    """Write all exports where they changed or were damaged; the folder, and whether it was.
+def export_all(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    *,
+    spelling: Spelling = "paper",
+    formats: Iterable[str] = (),
+) -> tuple[Path, bool]:
+    """Write all exports of a warehouse where they changed or were damaged; whether it was done.
 
-    A new folder is filled beside the old one and takes its place when it is complete.
+    ``spelling`` is how records show programs (tables always have the paper's), ``formats`` are
+    further forms of the records (``formats.FORMATS``). A new folder is filled beside the old one
+    and takes its place when it is complete. Raises OSError where the disk refuses, and leaves
+    the old folder as it was.
     """
+    chosen = sorted({"", *formats})
     frames = {name: table(connection, name) for name in STABLE}
-    made_from = digest("export", text, *(_fingerprint(f) for f in frames.values()))
+    records = frames["filtered_dataset"]
+    if spelling == "compact":
+        records = respelled(records)
+    text = card(connection, profile_of(connection), records, spelling)
+    contents = (_fingerprint(frame) for frame in (records, *frames.values()))
+    made_from = digest("export", text, chosen, SHARD_ROWS, *contents)
+    _recover(folder)
     if made_from_of(folder) == made_from and not damaged(folder):
         return folder, False
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
     try:
+        aside.mkdir(parents=True)
         for name, frame in frames.items():
             write_aside(aside / "tables" / f"{name}.parquet", frame)
-        for split in SPLITS:
-            lines = jsonl(frames["filtered_dataset"], split)
-            (aside / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+        _write_records(aside, records, chosen)
         (aside / "README.md").write_text(text, encoding="utf-8")
         manifest = {"made_from": made_from, "files": files(aside)}
         listing = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
@@ -76,24 +90,36 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, text: str) -> tup
     return folder, True
 
 
-def export_all(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[Path, bool]:
-    """Write all exports of a warehouse, the card included; as ``write``."""
-    profile = profile_of(connection)
-    text = card(profile, table(connection, "statistics"), table(connection, "filtered_dataset"))
-    return write(connection, folder, text)
+def _write_records(folder: Path, records: pl.DataFrame, formats: Sequence[str]) -> None:
+    for split in SPLITS:
+        chosen = records.filter(pl.col("split") == split).sort("record_id").select(RECORD_COLUMNS)
+        for path, shard in shards(chosen, split):
+            write_aside(folder / path, shard)
+        for name in formats if chosen.height else ():
+            lines = folder / name / f"{split}.jsonl"
+            lines.parent.mkdir(exist_ok=True)
+            lines.write_text(jsonl(chosen, name), encoding="utf-8")
 
 
-def jsonl(records: pl.DataFrame, split: str) -> str:
-    """The records of a split as JSON lines, in the order of their ids."""
-    chosen = records.filter(pl.col("split") == split).sort("record_id")
-    rows = chosen.select(*RECORD_COLUMNS, "messages").to_dicts()
-    return "".join(canonical_json(row) + "\n" for row in rows)
+def shards(records: pl.DataFrame, split: str) -> list[tuple[str, pl.DataFrame]]:
+    """The records of a split cut into files, with their names; none of a split without records."""
+    count = ceil(records.height / SHARD_ROWS)
+    return [
+        (f"data/{split}-{n:05d}-of-{count:05d}.parquet", records.slice(n * SHARD_ROWS, SHARD_ROWS))
+        for n in range(count)
+    ]
+
+
+def jsonl(records: pl.DataFrame, format_: str = "") -> str:
+    """Records as JSON lines in one of the forms, in their order."""
+    form = FORMATS[format_]
+    return "".join(canonical_json(form(row)) + "\n" for row in records.to_dicts())
 
 
 def files(folder: Path) -> dict[str, str]:
     """BLAKE2b digests of all files of a folder by relative name."""
-    found = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
-    return {str(p.relative_to(folder)): _file_digest(p) for p in found}
+    found = sorted(p for p in folder.rglob("*") if p.is_file() and p != folder / MANIFEST)
+    return {p.relative_to(folder).as_posix(): _file_digest(p) for p in found}
 
 
 def damaged(folder: Path) -> Sequence[str]:
@@ -120,10 +146,25 @@ def _fingerprint(frame: pl.DataFrame) -> str:
     return blake2b(frame.write_json().encode(), digest_size=16).hexdigest()
 
 
+def _old(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _recover(folder: Path) -> None:
+    """Put back the folder that a kill between the two moves of a swap left aside."""
+    if not folder.exists() and _old(folder).exists():
+        os.replace(_old(folder), folder)
+
+
 def _swap(new: Path, folder: Path) -> None:
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    """Put a complete folder in the place of the old one; where that fails, the old one stays."""
+    old = _old(folder)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         os.replace(folder, old)
-    os.replace(new, folder)
+    try:
+        os.replace(new, folder)
+    except OSError:
+        _recover(folder)
+        raise
     shutil.rmtree(old, ignore_errors=True)
