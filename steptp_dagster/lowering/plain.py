@@ -68,6 +68,15 @@ _KINDS: Final = {
     "U": ForKind.UNROLLED,
     "B": ForKind.THREAD_BINDING,
 }
+
+
+def _power(base: Node, exponent: Node) -> Node:
+    """``tirx.power``, which warns on standard error of every exponent from 3 on."""
+    if "float" not in _type(base):
+        return tirx.power(base, exponent)
+    return tirx.call_intrin(_type(base), "tirx.pow", base, exponent)
+
+
 _OPERATORS: Final[dict[str, Callable[[Node, Node], Node]]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -75,7 +84,7 @@ _OPERATORS: Final[dict[str, Callable[[Node, Node], Node]]] = {
     "/": tirx.div,
     "//": tirx.floordiv,
     "%": tirx.floormod,
-    "**": tirx.power,
+    "**": _power,
     "&": tirx.And,
     "|": tirx.Or,
     "<": operator.lt,
