@@ -11,6 +11,7 @@ frees the lock and loses at most the batch in flight.
 import errno
 import fcntl
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def write_aside(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None
 
     Raises NotWritten; then the file that was there before is untouched.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -60,3 +61,12 @@ def test_a_file_in_the_way_of_a_folder_is_said(tmp_path: Path) -> None:
         write_aside(store.part("t", "p"), ROWS)
     with pytest.raises(NotWritten), store.locked("t", "p"):
         pass
+
+
+def test_threads_that_write_one_file_do_not_hurt_each_other(tmp_path: Path) -> None:
+    """Programs side by side note the same run; each file is whole, whoever is last."""
+    path = tmp_path / "runs" / "program=r" / "part.parquet"
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: write_aside(path, ROWS), range(64)))
+    assert pl.read_parquet(path).equals(ROWS)
+    assert [p.name for p in path.parent.iterdir()] == ["part.parquet"]
