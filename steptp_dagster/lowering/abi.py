@@ -40,6 +40,21 @@ _VOID_POINTER: Final = ir.PointerType(ir.PrimType("void"))
 _ANY_POINTER: Final = 15
 _INT64_ELEMENT: Final = 17
 _PACKED_CONVENTION: Final = 1
+#: Passes of LLVM's code generator that make code faster or smaller, never other results. TVM's
+#: JIT runs them at every level; without them making code takes less than half the time.
+_NEEDLESS_PASSES: Final = (
+    *("lsr", "cgp", "ssc", "peephole", "copyprop", "post-ra", "branch-fold", "block-placement"),
+    *("machine-cse", "machine-dce", "machine-licm", "machine-sink", "postra-machine-licm"),
+    *("postra-machine-sink", "early-ifcvt", "early-taildup", "tail-duplicate", "mergeicmps"),
+    *("constant-hoisting", "partial-libcall-inlining", "expand-reductions", "select-optimize"),
+)
+_QUICK_CODE: Final = (
+    "-fast-isel:bool=true",
+    "-enable-misched:bool=false",
+    "-enable-post-misched:bool=false",
+    "-experimental-debug-variable-locations:bool=false",
+    *(f"-disable-{name}:bool=true" for name in _NEEDLESS_PASSES),
+)
 #: Words of the table before the addresses: runs, and bytes between them.
 _HEAD: Final = 2
 
@@ -54,9 +69,10 @@ class FlatFunction:
 
 def target(level: OptLevel) -> Target:
     """The LLVM target used for verification: IEEE arithmetic, AVX2 and half conversions."""
-    return tvm.target.Target(
-        {"kind": "llvm", "mcpu": "x86-64-v3", "mattr": ["-fma"], "opt-level": level}
-    )
+    options = {"kind": "llvm", "mcpu": "x86-64-v3", "mattr": ["-fma"], "opt-level": level}
+    if level == 0:
+        options["cl-opt"] = list(_QUICK_CODE)
+    return tvm.target.Target(options)
 
 
 def compile_functions(

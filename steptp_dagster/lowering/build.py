@@ -2,15 +2,15 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from math import copysign
 from typing import Final
 
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.lowering.abi import FlatFunction, OptLevel
+from steptp_dagster.lowering.identity import Identity, identity_of
 from steptp_dagster.lowering.kernel import Array, Call, Kernel
 from steptp_dagster.lowering.library import Library
 from steptp_dagster.lowering.lower import Facts, facts_of, lower_nests
-from steptp_dagster.lowering.nests import NestKey, NestUse, executed, nest_uses
+from steptp_dagster.lowering.nests import NestKey, NestUse, executed, nest_uses, uses_in
 from steptp_dagster.lowering.precision import Precision, signature_in
 
 #: Compiled nests that are kept: those of a few dozen originals and of the latest candidates.
@@ -18,22 +18,10 @@ _NESTS: Final = 512
 #: Programs that are kept, in each precision: those of one batch of pairs and more.
 _PROGRAMS: Final = 128
 
-#: A program with the places of negative zeros in its constants, which ``==`` does not tell apart.
-Identity = tuple[SignedProgram, tuple[tuple[int, ...], ...]]
 _Wanted = tuple[Identity, Precision, OptLevel | None]
 
 _library = Library(_NESTS)
 _programs: OrderedDict[_Wanted, Kernel] = OrderedDict()
-
-
-def identity_of(signed: SignedProgram) -> Identity:
-    """A key that is equal exactly for programs that compute the same in every bit."""
-    zeros = tuple(
-        tuple(i for i, v in enumerate(variable.values) if v == 0 and copysign(1.0, v) < 0.0)
-        for variable in signed.signature.sources
-        if variable.values is not None
-    )
-    return signed, zeros
 
 
 def executed_equations(signed: SignedProgram) -> int:
@@ -66,7 +54,7 @@ def compile_wanted(
     found: dict[_Wanted, Kernel] = {}
     plans: dict[_Wanted, tuple[Facts, list[NestUse]]] = {}
     missing: dict[NestKey, FlatFunction] = {}
-    known: dict[Identity, Facts] = {}
+    known: dict[Identity, tuple[Facts, list[NestUse]]] = {}
     for key in keys:
         if key in found or key in plans:
             continue
@@ -75,9 +63,11 @@ def compile_wanted(
             found[key] = _programs[key]
             continue
         identity, precision, _ = key
-        facts = known.get(identity) or facts_of(identity[0])
-        known[identity] = facts
-        plans[key] = facts, list(nest_uses(facts, precision, level))
+        if identity not in known:
+            facts = facts_of(identity.signed)
+            known[identity] = facts, list(nest_uses(facts, level))
+        facts, uses = known[identity]
+        plans[key] = facts, uses_in(uses, precision)
         for position, use in enumerate(plans[key][1]):
             if use.key not in missing and use.key not in _library:
                 missing[use.key] = lower_nests(facts, [position], use.names, precision)

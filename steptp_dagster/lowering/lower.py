@@ -8,6 +8,7 @@ what the barrier between them means.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from tvm import tirx
@@ -23,6 +24,7 @@ from steptp_dagster.lowering.abi import FlatFunction
 from steptp_dagster.lowering.arena import Layout, lay_out
 from steptp_dagster.lowering.expressions import Emitter, Tensor
 from steptp_dagster.lowering.first_touch import Before, Initialisation, initialisations
+from steptp_dagster.lowering.identity import Identity, identity_of
 from steptp_dagster.lowering.precision import Precision, dtype_in, equation_in, nest_in
 from steptp_dagster.lowering.private import Instances, private_instances
 from steptp_dagster.lowering.storage import EVALUATED_AS, STORED_AS, narrow
@@ -80,6 +82,17 @@ class _Scope:
 
 def facts_of(signed: SignedProgram) -> Facts:
     """The facts of a valid program. Raises Unlowerable where its first touches are undecidable."""
+    return Facts(signed, tensors_of(signed), initialisations(signed))
+
+
+def tensors_of(signed: SignedProgram) -> Mapping[str, Kept]:
+    """How all tensors are kept: the signature's in order, then the intermediates in text order."""
+    return _tensors(identity_of(signed))
+
+
+@lru_cache(maxsize=256)
+def _tensors(identity: Identity) -> Mapping[str, Kept]:
+    signed = identity.signed
     shapes = infer_shapes(signed)
     instances = private_instances(signed.program)
     dtypes = {v.name: v.dtype for v in signed.signature.variables}
@@ -91,7 +104,7 @@ def facts_of(signed: SignedProgram) -> Facts:
     for name, dtype in dtypes.items():
         own = instances.get(name, _NO_INSTANCES)
         tensors[name] = Kept(dtype, own.axes, (*own.extents, *shapes[name]))
-    return Facts(signed, tensors, initialisations(signed))
+    return tensors
 
 
 def lower(signed: SignedProgram) -> Lowered:

@@ -6,8 +6,8 @@ they stand in: the canonical text (``leir.canonical``), how each tensor is kept,
 start from an identity, the precision, and the level of optimisation.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Final
@@ -47,10 +47,8 @@ class NestUse:
     names: tuple[str, ...]
 
 
-def nest_uses(
-    facts: Facts, precision: Precision, level: OptLevel | None = None
-) -> Iterator[NestUse]:
-    """The nests of a program in order; ``level`` instead of the one that pays."""
+def nest_uses(facts: Facts, level: OptLevel | None = None) -> Iterator[NestUse]:
+    """The nests of a program in order, as written; ``level`` instead of the one that pays."""
     updates = classify(facts.signed)
     for position, nest in enumerate(facts.signed.program.nests):
         canonical = _canonical(nest)
@@ -64,10 +62,17 @@ def nest_uses(
             canonical.text,
             tuple((t.dtype, t.axes, t.shape) for t in kept),
             tuple(starts),
-            precision,
+            "working",
             chosen,
         )
         yield NestUse(key, canonical.tensors)
+
+
+def uses_in(uses: Iterable[NestUse], precision: Precision) -> list[NestUse]:
+    """The same nests in a precision."""
+    if precision == "working":
+        return list(uses)
+    return [NestUse(replace(use.key, precision=precision), use.names) for use in uses]
 
 
 def level_of(nest: Nest) -> OptLevel:

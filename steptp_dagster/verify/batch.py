@@ -1,11 +1,15 @@
 """Judging many pairs in one process: all programs are compiled together."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
-from steptp_dagster.lowering import Unlowerable, compile_programs
+from steptp_dagster.lowering import Unlowerable
+from steptp_dagster.lowering.build import compile_wanted
+from steptp_dagster.lowering.identity import identity_of
+from steptp_dagster.lowering.lower import facts_of
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.budget import too_large
 from steptp_dagster.verify.record import InvalidOriginal, Verdict, rejection
@@ -36,16 +40,12 @@ def verify_batch(pairs: Sequence[Pair], *, seed: int = 0, target: str = "llvm") 
 
 def _compile_together(pairs: Sequence[Pair]) -> None:
     """Fill the kernel cache. What cannot be compiled is left to ``verify`` to explain."""
-    sound: dict[SignedProgram, None] = {}
-    seen: set[SignedProgram] = set()
-    for program in (p for pair in pairs for p in pair):
-        if program in seen:
+    sound: list[SignedProgram] = []
+    for identity in dict.fromkeys(identity_of(p) for pair in pairs for p in pair):
+        program = identity.signed
+        if check(program) or check_limits(program) or too_large(program):
             continue
-        seen.add(program)
-        if not check(program) and not check_limits(program) and not too_large(program):
-            sound[program] = None
-    for precision in ("working", "float64"):
-        try:
-            compile_programs(list(sound), precision)
-        except Unlowerable:
-            continue
+        with suppress(Unlowerable):
+            facts_of(program)
+            sound.append(program)
+    compile_wanted([(program, p) for program in sound for p in ("working", "float64")])

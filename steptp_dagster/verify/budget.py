@@ -4,11 +4,9 @@ from math import prod
 from typing import Final
 
 from steptp_dagster.leir.dtypes import DTYPES
-from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import accesses_in, equations, expressions
 from steptp_dagster.lowering import executed_equations
-from steptp_dagster.lowering.private import private_instances
+from steptp_dagster.lowering.lower import tensors_of
 
 #: Executed equations of one run, guards counted as true.
 MOST_EQUATIONS: Final = 5_000_000
@@ -30,15 +28,4 @@ def too_large(
 
 
 def _bytes(signed: SignedProgram) -> int:
-    shapes = infer_shapes(signed)
-    instances = private_instances(signed.program)
-    dtypes = {v.name: v.dtype for v in signed.signature.variables}
-    for located in equations(signed.program):
-        for expr in expressions(located.equation):
-            for access in accesses_in(expr):
-                dtypes.setdefault(access.name, access.dtype)
-    total = 0
-    for name, dtype in dtypes.items():
-        copies = prod(instances[name].extents) if name in instances else 1
-        total += DTYPES[dtype].bytes * prod(shapes[name]) * copies
-    return total
+    return sum(DTYPES[t.dtype].bytes * prod(t.shape) for t in tensors_of(signed).values())

@@ -16,13 +16,13 @@ from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
 from steptp_dagster.lowering import Unlowerable
-from steptp_dagster.lowering.build import Identity, identity_of
 from steptp_dagster.lowering.cuda import device
 from steptp_dagster.lowering.cuda.cubins import CompiledKernel, compile_kernels
 from steptp_dagster.lowering.cuda.driver import Driver, DriverError, Loaded
 from steptp_dagster.lowering.cuda.lower import lower
 from steptp_dagster.lowering.cuda.nvrtc import CudaBuildError, NvrtcMissing
 from steptp_dagster.lowering.cuda.program import CudaProgram
+from steptp_dagster.lowering.identity import Identity, identity_of
 from steptp_dagster.lowering.precision import Precision, in_precision
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.budget import too_large

@@ -38,21 +38,34 @@ class Reference:
 
     def run(self, data: dict[str, Array]) -> dict[str, Array]:
         """The outputs on finite data, NaN where an infinity is one of a pole."""
-        results = self.kernel.run(data)
-        if not any(_infinite(r).any() for r in results.values()):
+        one = {name: np.asarray(value)[None] for name, value in data.items()}
+        found = self.run_many(one, 1, np.ones(1, bool))
+        return {name: np.asarray(value[0]) for name, value in found.items()}
+
+    def run_many(self, data: dict[str, Array], count: int, poles: Array) -> dict[str, Array]:
+        """The outputs of several runs; ``poles`` says for which of them poles are told apart."""
+        results = self.kernel.run_many(data, count)
+        chosen = poles.copy()
+        chosen &= np.any([_rows(_infinite(r)).any(axis=1) for r in results.values()], axis=0)
+        if not chosen.any():
             return results
         if self._marked is None:
             self._marked = self.engine.compile([with_poles_marked(self.signed)], "float64")[0]
-        marked = self._marked.run(data)
-        return {
-            name: _masked(result, _infinite(result) & (marked[name] != result))
-            for name, result in results.items()
-        }
+        part = {name: value[chosen] for name, value in data.items()}
+        marked = self._marked.run_many(part, int(chosen.sum()))
+        for name, result in results.items():
+            if result.dtype.kind == "f":
+                own = result[chosen]
+                result[chosen] = _masked(own, _infinite(own) & (marked[name] != own))
+        return results
 
 
-def without_overflow(results: dict[str, Array]) -> dict[str, Array]:
-    """Results on large finite data, NaN where they are infinite."""
-    return {name: _masked(result, _infinite(result)) for name, result in results.items()}
+def without_overflow(results: dict[str, Array], where: Array) -> dict[str, Array]:
+    """Results of several runs, NaN where they are infinite on large finite data (``where``)."""
+    for result in results.values():
+        if result.dtype.kind == "f":
+            result[where] = _masked(result[where], _infinite(result[where]))
+    return results
 
 
 def with_poles_marked(signed: SignedProgram) -> SignedProgram:
@@ -101,6 +114,10 @@ def _marked_pole(expr: Expr) -> Expr:
         case _:
             return expr
     return Call("if_then_else", (Compare((zero, Int(0)), ("==",)), _NAN, expr))
+
+
+def _rows(values: Array) -> Array:
+    return values.reshape(len(values), -1)
 
 
 def _infinite(result: Array) -> Array:

@@ -15,6 +15,9 @@ class Runner(Protocol):
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Outputs by name, as ``lowering.Kernel.run``."""
 
+    def run_many(self, inputs: Mapping[str, Array], count: int) -> dict[str, Array]:
+        """The same for ``count`` runs, as ``lowering.Kernel.run_many``."""
+
 
 class Engine(Protocol):
     """Compiles programs for one target, so that they can run here."""

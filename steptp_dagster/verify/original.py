@@ -6,7 +6,9 @@ positive data; a variant on which it has no value at all is dropped.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -14,30 +16,23 @@ import numpy as np
 from steptp_dagster.leir.ast import Compare, Expr, Int, Real, Unary
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, equations, expressions, iter_expr
-from steptp_dagster.lowering.build import Identity, identity_of
-from steptp_dagster.verify.compare import EPSILON, Array, difference, error, fits, is_float
-from steptp_dagster.verify.domain import Reference, takes_masks, without_overflow
-from steptp_dagster.verify.engine import LLVM, Engine, Runner
-from steptp_dagster.verify.families import (
-    DOMAINS,
-    FAMILIES,
-    Domain,
-    Family,
-    inputs,
-    thresholds_family,
-)
+from steptp_dagster.lowering.identity import Identity, identity_of
+from steptp_dagster.verify import shared
+from steptp_dagster.verify.compare import Array, is_float
+from steptp_dagster.verify.domain import Reference, takes_masks
+from steptp_dagster.verify.engine import LLVM, Engine
+from steptp_dagster.verify.families import FAMILIES, Domain, Family, thresholds_family
 from steptp_dagster.verify.margins import margins
+from steptp_dagster.verify.measured import USELESS, Measured, measure
 
-_KEPT: Final = 4
-#: Scaling all data by one plus this moves smooth results by hardly more, so that a change above
-#: ``_ROUNDING`` is rounding of the binary64 evaluation itself, too near to T1's bound (1e-11).
-_NUDGE: Final = 2.0**-48
-_ROUNDING: Final = 2.5e-12
-#: Data sets of a family that the original's own error is measured on.
-_DRAWS: Final = 4
-#: A normalised error above this leaves no correct digit worth comparing.
-USELESS: Final = 0.25
-_kept: OrderedDict[tuple[Identity, int, tuple[float, ...], str], "Original"] = OrderedDict()
+__all__ = ["USELESS", "Case", "Original", "evaluate", "thresholds"]
+
+#: Originals that are kept, and bytes of their arrays; the last one is kept in any case.
+_KEPT: Final = 6
+_KEPT_BYTES: Final = 96 * 2**20
+_BY_NAME: Final = {family.name: family for family in FAMILIES}
+_Key = tuple[Identity, int, tuple[float, ...], str]
+_kept: OrderedDict[_Key, "Original"] = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +67,22 @@ class Case:
         return f"{self.family.name}/{self.domain}" if self.domain else self.family.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Original:
     """An original with its results.
 
     ``dropped`` names the families it has no value on; ``margins`` says how far trivial answers
-    are from its outputs (``margins.margins``).
+    are from its outputs (``margins.margins``). ``inputs``, ``reference`` and ``working`` are those
+    of all cases together, with an axis of cases in front.
     """
 
     signed: SignedProgram
     cases: tuple[Case, ...]
     dropped: tuple[str, ...]
     margins: tuple[tuple[str, float], ...]
+    inputs: dict[str, Array]
+    reference: dict[str, Array]
+    working: dict[str, Array]
 
     @property
     def plain_families(self) -> int:
@@ -91,6 +90,29 @@ class Original:
         return len(
             {c.family.name for c in self.cases if c.judges_values and not c.family.adversarial}
         )
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all arrays."""
+        every = (self.inputs, self.reference, self.working)
+        return sum(values.nbytes for arrays in every for values in arrays.values())
+
+    @cached_property
+    def plain(self) -> Array:
+        """Which cases are of well-scaled families."""
+        return np.array([not case.family.adversarial for case in self.cases], bool)
+
+    @cached_property
+    def scales(self) -> Array:
+        """The data scales of all cases."""
+        return np.array([case.data_scale for case in self.cases], np.float64)
+
+    @cached_property
+    def plain_inputs(self) -> dict[str, Array]:
+        """The inputs of the well-scaled families as a program in binary64 takes them."""
+        dtypes = {v.name: v.dtype for v in self.signed.signature.variables}
+        chosen = {name: values[self.plain] for name, values in self.inputs.items()}
+        return {n: v.astype(np.float64) if is_float(dtypes[n]) else v for n, v in chosen.items()}
 
 
 def thresholds(*programs: SignedProgram) -> tuple[float, ...]:
@@ -116,124 +138,110 @@ def evaluate(
 ) -> Original:
     """Run a valid original on all families; ``compared`` are the thresholds to test at.
 
-    The last few results are kept, since candidates of one original come one after the other.
-    Raises what compiling and running raise (``lowering``).
+    The last few results are kept, since candidates of one original come one after the other, and
+    ``shared`` keeps them for other processes. Raises what compiling and running raise
+    (``lowering``).
     """
-    key = (identity_of(signed), seed, compared, engine.target)
-    if key in _kept:
-        _kept.move_to_end(key)
-        return _kept[key]
+    identity = identity_of(signed)
+    base = _once((identity, seed, (), engine.target), lambda: _on_families(signed, seed, engine))
+    if not compared:
+        return base
+    return _once(
+        (identity, seed, compared, engine.target),
+        lambda: _joined(base, _at_thresholds(signed, compared, seed, engine)),
+    )
+
+
+def _once(key: _Key, make: Callable[[], Original]) -> Original:
+    found = _kept.get(key)
+    if found is None:
+        found = _kept[key] = make()
+    _kept.move_to_end(key)
+    total = sum(kept.size for kept in _kept.values())
+    while len(_kept) > 1 and (len(_kept) > _KEPT or total > _KEPT_BYTES):
+        total -= _kept.popitem(last=False)[1].size
+    return found
+
+
+def _on_families(signed: SignedProgram, seed: int, engine: Engine) -> Original:
+    families = [f for f in FAMILIES if takes_masks(signed) or not f.infinite]
+    measured = shared.once(
+        (signed, identity_of(signed).zeros, seed, engine.target),
+        lambda: _measure(signed, families, seed, engine),
+    )
+    return _original(signed, measured, _BY_NAME)
+
+
+def _at_thresholds(
+    signed: SignedProgram, compared: tuple[float, ...], seed: int, engine: Engine
+) -> Original:
+    family = thresholds_family(compared)
+    measured = _measure(signed, [family], seed, engine)
+    return _original(signed, measured, {family.name: family})
+
+
+def _measure(signed: SignedProgram, families: list[Family], seed: int, engine: Engine) -> Measured:
     working = engine.compile([signed], "working")[0]
     double = Reference(signed, engine.compile([signed], "float64")[0], engine)
-    masks = takes_masks(signed)
-    families = [family for family in FAMILIES if masks or not family.infinite]
-    families += [thresholds_family(compared)] if compared else []
-    cases: list[Case] = []
-    dropped: list[str] = []
-    for family in families:
-        found = _cases(signed, family, seed, working, double)
-        cases += found
-        if not found:
-            dropped.append(family.name)
-    result = Original(signed, tuple(cases), tuple(dropped), margins(signed.signature, cases))
-    _kept[key] = result
-    while len(_kept) > _KEPT:
-        _kept.popitem(last=False)
-    return result
+    return measure(signed, families, seed, working, double)
 
 
-def missing(outputs: dict[str, Array]) -> float:
-    """The part of all output elements that is NaN, between 0 and 1."""
-    total = sum(o.size for o in outputs.values())
-    return sum(int(np.sum(np.isnan(o))) for o in outputs.values() if o.dtype.kind == "f") / total
+def _original(signed: SignedProgram, measured: Measured, by_name: Mapping[str, Family]) -> Original:
+    def row(arrays: dict[str, Array], number: int) -> dict[str, Array]:
+        return {name: np.asarray(values[number]) for name, values in arrays.items()}
+
+    cases = tuple(
+        Case(
+            by_name[variant.family],
+            variant.domain,
+            row(measured.inputs, number),
+            row(measured.reference, number),
+            row(measured.working, number),
+            variant.errors,
+            variant.noise,
+            variant.data_scale,
+        )
+        for number, variant in enumerate(measured.variants)
+    )
+    return Original(
+        signed,
+        cases,
+        measured.dropped,
+        margins(signed.signature, cases),
+        measured.inputs,
+        measured.reference,
+        measured.working,
+    )
 
 
-def _cases(
-    signed: SignedProgram, family: Family, seed: int, working: Runner, double: Reference
-) -> list[Case]:
-    found = []
-    for domain in DOMAINS:
-        data = inputs(signed.signature, family, seed, domain)
-        reference = _reference(double, family, data)
-        share = missing(reference)
-        if family.adversarial and not family.infinite:
-            reference = without_overflow(reference)
-        if share < 1.0:
-            results = working.run(data)
-            errors = _errors(signed, data, reference, results)
-            noisy = _rounds_visibly(signed, family, double, data, reference)
-            for draw in range(1, _DRAWS if not family.only_finiteness else 1):
-                more = inputs(signed.signature, family, seed, domain, draw)
-                exact = _reference(double, family, more)
-                other = _errors(signed, more, exact, working.run(more))
-                errors = {name: max(e, other[name]) for name, e in errors.items()}
-                noisy = noisy or _rounds_visibly(signed, family, double, more, exact)
-            # Discrete data changes sides of a comparison when it is scaled, which is no noise.
-            noise = noisy and (not family.discrete or _useless(signed, errors))
-            scale = _scale(signed, data)
-            found.append(Case(family, domain, data, reference, results, errors, noise, scale))
-        if share == 0.0 or family.infinite:
-            break
-    return found
+def _joined(base: Original, more: Original) -> Original:
+    """Both sets of cases; a trivial answer's margin is the larger one."""
+    if not more.cases or not base.cases:
+        some = base if base.cases else more
+        return Original(
+            base.signed,
+            some.cases,
+            base.dropped + more.dropped,
+            some.margins,
+            some.inputs,
+            some.reference,
+            some.working,
+        )
+    largest = dict(base.margins)
+    for name, value in more.margins:
+        largest[name] = max(value, largest.get(name, 0.0))
 
+    def both(one: dict[str, Array], other: dict[str, Array]) -> dict[str, Array]:
+        return {name: np.concatenate([one[name], other[name]]) for name in one}
 
-def _scale(signed: SignedProgram, data: dict[str, Array]) -> float:
-    """The largest finite magnitude of all float data; 1 where there is none."""
-    found = [
-        float(np.max(np.abs(np.nan_to_num(data[v.name].astype(np.float64), posinf=0, neginf=0))))
-        for v in signed.signature.sources
-        if v.role != "const" and is_float(v.dtype)
-    ]
-    return max(found, default=0.0) or 1.0
-
-
-def _reference(double: Reference, family: Family, data: dict[str, Array]) -> dict[str, Array]:
-    """Adversarial data overflows more often than it meets poles; infinite data means infinities."""
-    return double.kernel.run(data) if family.adversarial else double.run(data)
-
-
-def _errors(
-    signed: SignedProgram,
-    data: dict[str, Array],
-    reference: dict[str, Array],
-    working: dict[str, Array],
-) -> dict[str, float]:
-    """The error of every float output where both results are finite, in epsilons."""
-    found = {}
-    scale = _scale(signed, data)
-    for variable in signed.signature.outputs:
-        if is_float(variable.dtype):
-            exact, own = reference[variable.name], working[variable.name]
-            counted = fits(exact, variable.dtype) & np.isfinite(own.astype(np.float64))
-            found[variable.name] = error(exact, own, variable.dtype, counted, scale)
-    return found
-
-
-def _useless(signed: SignedProgram, errors: dict[str, float]) -> bool:
-    """Whether an output has no correct digit in working precision."""
-    by_name = signed.signature.by_name
-    return any(e * EPSILON[by_name[name].dtype] > USELESS for name, e in errors.items())
-
-
-def _rounds_visibly(
-    signed: SignedProgram,
-    family: Family,
-    double: Reference,
-    data: dict[str, Array],
-    reference: dict[str, Array],
-) -> bool:
-    """Whether rounding alone could make two evaluations in binary64 differ as T1 measures it."""
-    if family.adversarial:
-        return False
-    scaled = dict(data)
-    for variable in signed.signature.sources:
-        if variable.role != "const" and is_float(variable.dtype) and variable.low is None:
-            scaled[variable.name] = data[variable.name].astype(np.float64) * (1.0 + _NUDGE)
-    changed = double.kernel.run(scaled)
-    return any(
-        difference(reference[v.name], changed[v.name]) > _ROUNDING
-        for v in signed.signature.outputs
-        if is_float(v.dtype)
+    return Original(
+        base.signed,
+        base.cases + more.cases,
+        base.dropped + more.dropped,
+        tuple(sorted(largest.items())),
+        both(base.inputs, more.inputs),
+        both(base.reference, more.reference),
+        both(base.working, more.working),
     )
 
 

@@ -7,6 +7,8 @@ from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -31,7 +33,8 @@ class Verifier:
     ``timeout_s`` bounds one pair (and one batch at first: a batch that takes longer is judged pair
     by pair); ``memory_mb`` is what one worker may allocate on top of what it starts with. Verdicts
     do not depend on the number of workers or on what else is in a batch. Threads may share it.
-    ``judge`` is for tests.
+    What originals compute is shared between the workers through a folder in ``cache_dir`` (the
+    system's for temporary files), removed at the end. ``judge`` is for tests.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Verifier:
         memory_mb: int = 2048,
         seed: int = 0,
         target: str = "llvm",
+        cache_dir: str | Path | None = None,
         judge: Judge = worker.judge,
     ) -> None:
         self.workers = workers
@@ -51,13 +55,16 @@ class Verifier:
         self._judge = judge
         self._in_flight = 2 * workers
         self._scheduled: set[Any] = set()
+        self._shared = TemporaryDirectory(
+            prefix="steptp-", dir=cache_dir, ignore_cleanup_errors=True
+        )
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_PRELOAD)
         self._pool = ProcessPool(
             max_workers=workers,
             context=context,
             initializer=worker.start,
-            initargs=(memory_mb,),
+            initargs=(memory_mb, self._shared.name),
         )
 
     def __enter__(self) -> Self:
@@ -80,6 +87,7 @@ class Verifier:
         for future in list(self._scheduled):
             future.cancel()
         self._pool.join()
+        self._shared.cleanup()
 
     def verify_many(
         self,

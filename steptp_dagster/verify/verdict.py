@@ -10,10 +10,8 @@ First statically, then in two numerical parts on named, seeded input families:
 ``docs/verification.md`` has the measurements behind the thresholds.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
-
-import numpy as np
 
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
@@ -23,18 +21,10 @@ from steptp_dagster.lowering.arena import KernelFault
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.branches import untaken
 from steptp_dagster.verify.budget import too_large
-from steptp_dagster.verify.compare import (
-    Array,
-    difference,
-    error,
-    fits,
-    is_float,
-    same_bits,
-    same_values,
-)
-from steptp_dagster.verify.engine import LLVM, Engine, Runner
+from steptp_dagster.verify.engine import LLVM, Engine
+from steptp_dagster.verify.evidence import MATHEMATICS, gather
 from steptp_dagster.verify.literals import at_literals
-from steptp_dagster.verify.original import Case, Original, evaluate, thresholds
+from steptp_dagster.verify.original import Original, evaluate, thresholds
 from steptp_dagster.verify.record import (
     TARGETS,
     Equality,
@@ -45,15 +35,18 @@ from steptp_dagster.verify.record import (
 )
 from steptp_dagster.verify.versions import versions
 
-#: Greatest normalised difference of two binary64 evaluations of one function (T1).
-MATHEMATICS: Final = 1e-11
-#: A candidate's error may be this many times the original's, plus this many epsilons (T2).
-ERROR_FACTOR: Final = 8.0
-ERROR_SLACK: Final = 16.0
 #: Fewer well-scaled families than this are no evidence.
 FEWEST_FAMILIES: Final = 10
 
-__all__ = ["TARGETS", "FamilyEvidence", "InvalidOriginal", "Verdict", "rejection", "verify"]
+__all__ = [
+    "MATHEMATICS",
+    "TARGETS",
+    "FamilyEvidence",
+    "InvalidOriginal",
+    "Verdict",
+    "rejection",
+    "verify",
+]
 
 
 def verify(
@@ -107,7 +100,7 @@ def numeric(
         reference = evaluate(original, seed, thresholds(original, candidate), engine)
         working = engine.compile([candidate], "working")[0]
         double = engine.compile([candidate], "float64")[0]
-        families = tuple(_evidence(case, original, working, double) for case in reference.cases)
+        families = gather(reference, working, double)
         literal = at_literals(original, candidate, seed, double, engine, MATHEMATICS)
         families += tuple(evidence for _, evidence in literal)
         if all(f.failure is None for f in families):
@@ -149,97 +142,3 @@ def _reason(reference: Original, families: tuple[FamilyEvidence, ...]) -> tuple[
         found = reference.plain_families
         return reasons.TOO_FEW_FAMILIES, f"{found} of at least {FEWEST_FAMILIES}"
     return None, ""
-
-
-def _evidence(
-    case: Case, original: SignedProgram, working: Runner, double: Runner
-) -> FamilyEvidence:
-    outputs = [(v.name, v.dtype) for v in original.signature.outputs]
-    floats = [(name, dtype) for name, dtype in outputs if is_float(dtype)]
-    computed = working.run(case.inputs)
-    pairs = [(case.working[name], computed[name]) for name, _ in outputs]
-    whole_equal = all(
-        same_values(case.working[name], computed[name])
-        for name, dtype in outputs
-        if not is_float(dtype)
-    )
-    apart: float | None = None
-    if not case.family.adversarial:
-        again = double.run(case.inputs)
-        apart = max(
-            (difference(case.reference[n], again[n], case.data_scale) for n, _ in floats),
-            default=0.0,
-        )
-        whole_equal = whole_equal and all(
-            same_values(case.reference[name], again[name])
-            for name, dtype in outputs
-            if not is_float(dtype)
-        )
-    measured = [_measured(case, name, dtype, computed[name]) for name, dtype in floats]
-    failure = None
-    if not whole_equal:
-        failure = reasons.INTEGERS_DIFFER
-    elif apart is not None and case.judges_values and not apart <= MATHEMATICS:
-        failure = reasons.MATHEMATICS
-    elif any(m.infinities_lost for m in measured):
-        failure = reasons.INFINITY_LOST
-    elif any(m.new_non_finite for m in measured):
-        failure = reasons.NEW_NON_FINITE
-    elif case.judges_values and not all(m.stable for m in measured):
-        failure = reasons.UNSTABLE
-    worst = max(measured, key=lambda m: m.candidate_error - m.original_error, default=None)
-    judged = worst if case.judges_values else None
-    return FamilyEvidence(
-        family=case.name,
-        difference=apart,
-        original_error=judged.original_error if judged else None,
-        candidate_error=judged.candidate_error if judged else None,
-        original_non_finite=sum(m.original_non_finite for m in measured),
-        candidate_non_finite=sum(m.candidate_non_finite for m in measured),
-        new_non_finite=sum(m.new_non_finite for m in measured),
-        exact=all(same_values(p, q) for p, q in pairs),
-        bitwise=all(same_bits(p, q) for p, q in pairs),
-        failure=failure,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """T2 on one output: errors in epsilons, and elements that are not finite but should be."""
-
-    original_error: float
-    candidate_error: float
-    original_non_finite: int
-    candidate_non_finite: int
-    new_non_finite: int
-    infinities_lost: int
-    stable: bool
-
-
-def _measured(case: Case, name: str, dtype: str, computed: Array) -> _Measured:
-    reference, own = case.reference[name], case.working[name]
-    should_fit = fits(reference, dtype)
-    lost_before = should_fit & ~np.isfinite(own.astype(np.float64))
-    lost = should_fit & ~np.isfinite(computed.astype(np.float64))
-    counted = should_fit & ~lost_before & ~lost
-    before = case.errors[name]
-    after = error(reference, computed, dtype, counted, case.data_scale)
-    return _Measured(
-        original_error=before,
-        candidate_error=after,
-        original_non_finite=int(np.sum(lost_before)),
-        candidate_non_finite=int(np.sum(lost)),
-        new_non_finite=int(np.sum(lost & ~lost_before)),
-        infinities_lost=int(np.sum(np.isinf(reference) & (own == reference) & (computed != own))),
-        stable=after <= _allowed(before, dtype),
-    )
-
-
-def _allowed(original_error: float, dtype: str) -> float:
-    """The largest error that a candidate may have.
-
-    A binary64 output has no wider reference: the original's own result is it, and its error is
-    unknown. There the bound of T1 applies.
-    """
-    allowed = ERROR_FACTOR * original_error + ERROR_SLACK
-    return max(allowed, MATHEMATICS / 2.0**-52) if dtype == "f64" else allowed

@@ -22,11 +22,16 @@ def quieten_tvm() -> None:
         cast(dict[str, Any], sys.modules)["torch"] = None
 
 
-def start(memory_mb: int) -> None:
-    """Prepare a fresh worker: a limit on the memory it may add, silence for crash reports."""
+def start(memory_mb: int, shared_folder: str | None = None) -> None:
+    """Prepare a fresh worker: a limit on the memory it may add, silence for crash reports.
+
+    ``shared_folder`` is where the workers of one pool share results (``shared``).
+    """
     quieten_tvm()
     import steptp_dagster.verify.batch  # noqa: F401  (so that the limit counts from here)
+    from steptp_dagster.verify import shared
 
+    shared.use(None if shared_folder is None else Path(shared_folder))
     limit = _virtual_bytes() + memory_mb * 2**20
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or limit < hard:

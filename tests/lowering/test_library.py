@@ -11,7 +11,7 @@ from steptp_dagster.lowering import abi, build, compile_programs, library
 from steptp_dagster.lowering.abi import FlatFunction, OptLevel
 from steptp_dagster.lowering.library import Library
 from steptp_dagster.lowering.lower import facts_of, lower_nests
-from steptp_dagster.lowering.nests import NestKey, nest_uses
+from steptp_dagster.lowering.nests import NestKey, nest_uses, uses_in
 from steptp_dagster.lowering.precision import Precision
 
 HEAD = "# input A f32[4]\n# output D f32[4]\n"
@@ -26,7 +26,8 @@ def signed(*nests: str) -> SignedProgram:
 
 
 def keys(*nests: str, precision: Precision = "working") -> list[NestKey]:
-    return [use.key for use in nest_uses(facts_of(signed(*nests)), precision)]
+    uses = uses_in(nest_uses(facts_of(signed(*nests))), precision)
+    return [use.key for use in uses]
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_the_library_is_bounded_and_keeps_what_is_used() -> None:
 
     def functions(text: str) -> dict[NestKey, FlatFunction]:
         facts = facts_of(signed(text, TWICE))
-        use = next(nest_uses(facts, "working"))
+        use = next(nest_uses(facts))
         return {use.key: lower_nests(facts, [0], use.names, "working")}
 
     small.add(functions(SQUARE))
