@@ -155,6 +155,22 @@ class Bounds:
                 high = high if below_ is None else min(high, form.const - below_)
         return low, high
 
+    def tight(self, form: Form) -> Interval:
+        """As ``interval``, with clips of a part of the sum, such as ``c*4+a`` in ``c*4+a+d``."""
+        low, high = self.interval(form)
+        terms = dict(form.terms)
+        for clipped, (least, most) in self.clips.items():
+            for sign in (1, -1):
+                if len(clipped) < 2 or any(terms.get(a) != sign * k for a, k in clipped):
+                    continue
+                below, above = (least, most) if sign > 0 else (most, least)
+                inside = {a for a, _ in clipped}
+                rest = Form(form.const, tuple(t for t in form.terms if t[0] not in inside))
+                first, last = self._sum(rest)
+                low = low if below is None else max(low, first + sign * below)
+                high = high if above is None else min(high, last + sign * above)
+        return low, high
+
     def _sum(self, form: Form) -> Interval:
         """The interval that the atoms' own intervals give, clips of the sum left out."""
         low = high = form.const

@@ -145,11 +145,13 @@ def _use(
 
 def _inside(use: Use, shape: Shape) -> bool:
     """Whether the intervals of all subscripts lie in the shape: then nothing is outside."""
-    interval = use.bounds.interval
+    bounds = use.bounds
     for form, extent in zip(use.subscripts, shape, strict=True):
-        low, high = interval(form)
+        low, high = bounds.interval(form)
         if low < 0 or high >= extent:
-            return False
+            low, high = bounds.tight(form)
+            if low < 0 or high >= extent:
+                return False
     return True
 
 
@@ -164,12 +166,8 @@ def _starts(
 
 def _starting(accesses: Accesses, updates: Updates, target: Use) -> Iterator[Violation]:
     """What is wrong with the first touch of an update; nothing for other equations."""
-    part = accesses.part(target.statement.path[0])
-    if not any(u.tensor == target.tensor for u in part.by_statement[target.statement.path][1:]):
-        return  # it reads nothing of what it writes
-    update = updates.of(target.statement)
-    if update.kind == "update" and not _is_source(accesses, target.tensor):
-        yield from _start(accesses, update, target)
+    if not _is_source(accesses, target.tensor) and updates.is_pure(target.statement):
+        yield from _start(accesses, updates, target)
 
 
 def _is_source(accesses: Accesses, name: str) -> bool:
@@ -243,7 +241,7 @@ def _unbounded(form: Form, low: int, high: int) -> bool:
 def _unwritten(accesses: Accesses, updates: Updates, use: Use) -> Iterator[Violation]:
     statement = use.statement
     own = statement.equation.target.name == use.tensor
-    if own and updates.of(statement).kind == "update":
+    if own and updates.is_pure(statement):
         return  # its first touch is checked instead
     answer = written_before(use, accesses.writes_until(use.tensor, statement.path[0]))
     if answer:
@@ -259,21 +257,25 @@ def _unwritten(accesses: Accesses, updates: Updates, use: Use) -> Iterator[Viola
     )
 
 
-def _start(accesses: Accesses, update: Update, target: Use) -> Iterator[Violation]:
+def _start(accesses: Accesses, updates: Updates, target: Use) -> Iterator[Violation]:
     path, pos, name = target.statement.path, target.statement.equation.pos, target.tensor
-    if update.init == "ambiguous":
+    init, decided = updates.start(target.statement)
+    if init == "ambiguous":
         yield Violation(
-            "mixed-first-touch" if update.decided else "undecided",
-            f"some elements of {name} {'were' if update.decided else 'may have been'} written "
+            "mixed-first-touch" if decided else "undecided",
+            f"some elements of {name} {'were' if decided else 'may have been'} written "
             "before this update and some not",
             path,
             pos,
             "elements with and without an earlier write",
             f"{name} wholly fresh, or initialised by an equation of its own",
         )
-    if update.init == "continue" or not update.repeating_loops:
+    here = accesses.part(path[0]).by_tensor[name]
+    if init == "continue" or all(other.statement is target.statement for other in here):
         return
-    yield from _partial(accesses, update, target)
+    update = updates.of(target.statement)
+    if update.repeating_loops:
+        yield from _partial(accesses, update, target)
 
 
 def _partial(accesses: Accesses, update: Update, target: Use) -> Iterator[Violation]:

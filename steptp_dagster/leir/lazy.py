@@ -29,5 +29,6 @@ class lazy(Generic[_Value]):  # noqa: N801  # a decorator, named like ``property
         """Work the value out and keep it."""
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._function(instance)
+        value = self._function(instance)
+        object.__setattr__(instance, self._name, value)
         return value

@@ -216,16 +216,21 @@ def _met_aside(
 ) -> bool:
     """Whether conditions hold for some values of indices that no coordinate uses.
 
-    Such a condition (the guard of a reduction tile) takes nothing away from the region.
+    Such a condition (the guard of a reduction tile) takes nothing away from the region if it holds
+    for these values wherever the other indices stand.
     """
     taken = set(fixed).union(*(names_in(moving) for _, moving in parts))
     for form in aside:
-        names = [atom for atom, _ in form.terms if isinstance(atom, str)]
-        if len(names) < len(form.terms) or not taken.isdisjoint(names):
+        least = form.const
+        for atom, k in form.terms:
+            if not isinstance(atom, str):
+                return False
+            low, high = bounds.box[atom]
+            smallest = (atom in taken) == (k > 0)
+            least += k * (low if smallest else high)
+        if least < 0:
             return False
-        if bounds.interval(form)[1] < 0:
-            return False
-        taken.update(names)
+        taken.update(names_in(form))
     return True
 
 

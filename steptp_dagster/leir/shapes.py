@@ -16,6 +16,7 @@ from steptp_dagster.leir.affine import (
     Modulo,
     Opaque,
     Terms,
+    names_in,
     value_at,
 )
 from steptp_dagster.leir.formulas import TRUE, Formula, NonNegative, Zero, atoms_of
@@ -121,14 +122,21 @@ def _attained(use: Use, form: Form) -> bool:
     if use.formula == TRUE:
         return True
     matching: list[Terms] = [form.terms, tuple((a, -k) for a, k in form.terms)]
+    beside: list[Formula] = []
     for part in atoms_of(use.formula):
         if not isinstance(part, NonNegative | Zero):
             return False
         if single_index(part.form) and isinstance(part, NonNegative):
             continue
-        if part.form.terms not in matching or not dense(form.terms, bounds.box):
+        if part.form.terms in matching and dense(form.terms, bounds.box):
+            continue
+        if not names.isdisjoint(names_in(part.form)):
             return False
-    return True
+        beside.append(part)
+    if not beside:
+        return True
+    ends = [{name: span[end] for name, span in bounds.box.items()} for end in (0, 1)]
+    return any(all(_holds(part, point) for part in beside) for point in ends)
 
 
 def _witnessed(use: Use, form: Form, high: int) -> bool:

@@ -76,6 +76,7 @@ class Updates(Mapping[Path, Update]):
     def __init__(self, accesses: Accesses) -> None:
         self._accesses = accesses
         self._known: dict[Path, Update] = {}
+        self._starts: dict[Path, tuple[Init, bool]] = {}
 
     def __getitem__(self, path: Path) -> Update:
         known = self._known.get(path)
@@ -99,10 +100,22 @@ class Updates(Mapping[Path, Update]):
         if known is None:
             own = own_update(self._accesses.part(path[0]), statement)
             if own.kind == "update":
-                target = self._accesses.part(path[0]).by_statement[path][0]
-                init, decided = first_touch(self._accesses, target)
+                init, decided = self.start(statement)
                 own = replace(own, init=init, decided=decided)
             known = self._known[path] = own
+        return known
+
+    def is_pure(self, statement: Statement) -> bool:
+        """Whether the equation of a statement is a pure update."""
+        return own_form(self._accesses.part(statement.path[0]), statement) is not None
+
+    def start(self, statement: Statement) -> tuple[Init, bool]:
+        """How the pure update of a statement starts, and whether that is proved."""
+        path = statement.path
+        known = self._starts.get(path)
+        if known is None:
+            target = self._accesses.part(path[0]).by_statement[path][0]
+            known = self._starts[path] = first_touch(self._accesses, target)
         return known
 
 
@@ -180,6 +193,19 @@ def own_update(part: NestUses, statement: Statement) -> Update:
     return known
 
 
+def own_form(part: NestUses, statement: Statement) -> PureForm | None:
+    """The pure update that an equation is, None for assignments and recurrences."""
+    path = statement.path
+    if path not in part.own_forms:
+        target, *reads = part.by_statement[path]
+        own = [r for r in reads if r.tensor == target.tensor]
+        pure = None
+        if own and own[0].role == "value" and own[0].forms == target.forms:
+            pure = pure_form(statement.equation)
+        part.own_forms[path] = pure
+    return part.own_forms[path]
+
+
 def _classified(part: NestUses, statement: Statement) -> Update:
     target, *reads = part.by_statement[statement.path]
     own = [r for r in reads if r.tensor == target.tensor]
@@ -190,8 +216,8 @@ def _classified(part: NestUses, statement: Statement) -> Update:
     unused = tuple(r.name for r in statement.chain if r.name not in used and r.loop.extent > 1)
     if not own:
         return Update("assignment", reduction_loops=unused)
-    pure = pure_form(statement.equation)
-    if pure is None or own[0].role != "value" or own[0].forms != target.forms:
+    pure = own_form(part, statement)
+    if pure is None:
         return Update("recurrence", reduction_loops=unused)
     repeating = tuple(
         ref.name

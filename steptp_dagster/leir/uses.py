@@ -45,7 +45,7 @@ from steptp_dagster.leir.walk import Path, children, equations_in
 if TYPE_CHECKING:  # what later analyses keep here
     from steptp_dagster.leir.dependence import Carried
     from steptp_dagster.leir.regions import Region
-    from steptp_dagster.leir.updates import Update
+    from steptp_dagster.leir.updates import PureForm, Update
 
 Role = Literal["target", "value", "guard"]
 _UNKNOWN_VALUE: Final[Interval] = (-(1 << 63), (1 << 63) - 1)
@@ -179,6 +179,7 @@ class NestUses:
         #: (``updates``).
         self.carried: dict[LoopRef, Carried] = {}
         self.own_updates: dict[Path, Update] = {}
+        self.own_forms: dict[Path, PureForm | None] = {}
         self._touching: dict[Path, list[Use]] = {}
         self._converter = Converter(Bounds({}), table)
         self._visit(nest, (place,), (), len(_launch(nest)), {}, self._converter)
