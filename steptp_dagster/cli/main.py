@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, str]] = {
     "parse": "programs",
     "apply": "programs",
     "verify": "verification",
+    "shrink": "verification",
     "zoo": "verification",
     "check-strategy": "checking",
     "reword": "rewording",

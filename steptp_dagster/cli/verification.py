@@ -1,12 +1,17 @@
-"""``steptp verify`` and ``steptp zoo``: the verifier on two files, and on pairs it must know."""
+"""``steptp verify``, ``shrink`` and ``zoo``: two files, or pairs that the verifier must know."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steptp_dagster.cli.files import as_data, read_candidate, read_valid, report
 from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say, table
 from steptp_dagster.leir.limits import check_limits
+
+if TYPE_CHECKING:
+    from steptp_dagster.leir.signature import SignedProgram
+    from steptp_dagster.verify.record import Verdict
 
 
 @click.command()
@@ -71,6 +76,75 @@ def verify(
     emit(data, lambda: _words(data, report(verdict.static, text)), as_json=as_json)
     if not verdict.accepted:
         context.exit(REJECTED)
+
+
+@click.command()
+@click.argument("original")
+@click.argument("candidate")
+@click.option("--out", help="Folder to write original.leir and candidate.leir to.")
+@click.option("--budget", default=400, show_default=True, help="Most pairs that are judged.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the inputs.")
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds for one pair.")
+@json_option
+def shrink(
+    original: str,
+    candidate: str,
+    out: str | None,
+    budget: int,
+    seed: int,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Make a failing pair as small as it goes, with the same reason of failure.
+
+    Both programs lose what the failure does not need: nests, loops, extents, terms. The original
+    stays valid, and the candidate rejected for the reason that it is rejected for now.
+
+    Exit code: 0 shrunk, 1 the candidate is accepted, 2 as for verify.
+    """
+    from steptp_dagster.leir.fileform import write
+    from steptp_dagster.verify.pool import Verifier
+    from steptp_dagster.verify.shrink import NothingToShrink
+    from steptp_dagster.verify.shrink import shrink as smallest
+
+    if budget < 1:
+        raise Failure(f"at least one pair is judged: {budget}")
+    if seed < 0:
+        raise Failure(f"a seed is not negative: {seed}")
+    if not timeout > 0:
+        raise Failure(f"a timeout is a positive number of seconds: {timeout:g}")
+    first = read_valid(original).signed
+    second, _ = read_candidate(candidate, first.signature)
+    with Verifier(1, timeout_s=timeout, seed=seed) as verifier:
+
+        def judge(one: "SignedProgram", other: "SignedProgram") -> "Verdict":
+            ((_, verdict),) = verifier.verify_many([(0, one, other)])
+            return verdict
+
+        try:
+            found = smallest(first, second.signed, judge, budget=budget)
+        except NothingToShrink as accepted:
+            raise Failure(str(accepted), REJECTED) from accepted
+    texts = {"original": write(found.original), "candidate": write(found.candidate)}
+    if out is not None:
+        _written(Path(out), texts)
+    verdict = found.verdict
+    told = f"rejected: {verdict.reason}: {verdict.message}".rstrip(": ")
+    if not found.finished:
+        say(f"stopped after {found.judged} pairs; --budget allows more")
+    data: dict[str, Any] = {**texts, "judged": found.judged, "finished": found.finished}
+    data |= {"reason": verdict.reason, "verdict": verdict.to_json()}
+    emit(data, lambda: f"{texts['original']}\n{texts['candidate']}\n{told}", as_json=as_json)
+
+
+def _written(folder: Path, texts: dict[str, str]) -> None:
+    """Write ``NAME.leir`` for every text. Fails in words."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / f"{name}.leir").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{folder}: {error.strerror or error}") from error
 
 
 @click.command()
