@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 
 from resources.tvm_executor import TvmExecutor
 from steptp_dagster.leir.fileform import read
+from steptp_dagster.verify.rpc import RemoteFailure
 from steptp_dagster.verify.zoo import originals
 
 
@@ -16,3 +18,11 @@ def test_runs_and_judges() -> None:
     assert verdict.accepted
     assert verdict.equality == "exact"
     assert verdict.seeds == (7,)
+
+
+def test_a_tracker_that_is_no_address_is_refused_at_the_start() -> None:
+    with (
+        pytest.raises(RemoteFailure, match="an address is HOST:PORT, not 'nowhere'"),
+        TvmExecutor(rpc_tracker="nowhere").verifier(),
+    ):
+        pass
