@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from json import loads
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -210,7 +211,7 @@ def judged(verdict: "Verdict") -> Row:
         "bitwise": verdict.bitwise if run else None,
         "equality": verdict.equality,
         "evidence": "executed" if verdict.reason in NOT_RUN else verdict.evidence,
-        "sibling": canonical_json(told["sibling"]),
+        "sibling": canonical_json({name: loads(text) for name, text in verdict.sibling}),
         "kernels": told["kernels"],
         "parent_kernels": told["original_kernels"],
         "reason": verdict.reason,
