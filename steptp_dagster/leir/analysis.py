@@ -1,7 +1,9 @@
 """All analyses of one program, each made once and when first asked for."""
 
 from collections import OrderedDict
-from typing import ClassVar, Final
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 from steptp_dagster.leir.accesses import Accesses
 from steptp_dagster.leir.dependence import Dependences
@@ -12,6 +14,8 @@ from steptp_dagster.leir.updates import Updates
 from steptp_dagster.leir.violation import Violation
 
 _KEPT: Final = 64
+_Value = TypeVar("_Value")
+_More = ParamSpec("_More")
 
 
 class Analysis:
@@ -25,6 +29,8 @@ class Analysis:
 
     def __init__(self, signed: SignedProgram) -> None:
         self.signed = signed
+        #: What functions of the program gave (``per_program``).
+        self.figures: dict[Hashable, object] = {}
 
     @classmethod
     def of(cls, signed: SignedProgram) -> "Analysis":
@@ -62,3 +68,19 @@ class Analysis:
         from steptp_dagster.leir.validity import violations_of
 
         return violations_of(self)
+
+
+def per_program(
+    function: Callable[Concatenate[SignedProgram, _More], _Value],
+) -> Callable[Concatenate[SignedProgram, _More], _Value]:
+    """Remember what a function of a program and hashable arguments gave, with its analysis."""
+
+    @wraps(function)
+    def remembered(signed: SignedProgram, /, *args: _More.args, **named: _More.kwargs) -> _Value:
+        figures = Analysis.of(signed).figures
+        key = function, args, tuple(named.items())
+        if key not in figures:
+            figures[key] = function(signed, *args, **named)
+        return figures[key]  # type: ignore[return-value]  # what this function gave
+
+    return remembered

@@ -34,13 +34,15 @@ class Touched:
 class Outline:
     """The tensors of one nest in the order of their first use.
 
-    ``written`` names those that are written, ``tables`` those that are accessed as integers.
+    ``names`` are those of all, ``written`` those of tensors that are written, ``tables`` those of
+    tensors that are accessed as integers.
     ``closed``: every index that occurs is bound by a loop around it. ``distinct``: no loop stands
     inside another one with its index. ``plain``: every equation is ``typing.plain``. ``kinds`` are
     those of the loops.
     """
 
     touched: tuple[Touched, ...]
+    names: frozenset[str]
     written: tuple[str, ...]
     tables: tuple[str, ...]
     closed: bool
@@ -139,4 +141,13 @@ def outline_of(nest: Nest) -> Outline:
     )
     written = tuple(t.name for t in touched if t.written)
     tables, kinds = tuple(reader.tables), frozenset(reader.kinds)
-    return Outline(touched, written, tables, reader.closed, reader.distinct, reader.plain, kinds)
+    return Outline(
+        touched,
+        frozenset(reader.seen),
+        written,
+        tables,
+        reader.closed,
+        reader.distinct,
+        reader.plain,
+        kinds,
+    )

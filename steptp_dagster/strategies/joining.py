@@ -1,8 +1,9 @@
 """Joining two adjacent nests: which loops they share, what flows between them, the joined nest."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import (
     Access,
     Equation,
@@ -14,6 +15,7 @@ from steptp_dagster.leir.ast import (
     Statement,
 )
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.nest_memory import known_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import classify
 from steptp_dagster.leir.walk import (
@@ -24,7 +26,7 @@ from steptp_dagster.leir.walk import (
     index_names,
     loops_around,
     map_expr,
-    map_program,
+    map_statement,
     nests_in,
     replace_at,
 )
@@ -149,6 +151,7 @@ def _reads(nest: Nest) -> Iterator[Access]:
         yield from reads_of(one.equation)
 
 
+@per_program
 def private_intermediates(program: SignedProgram, path: Path) -> tuple[str, ...]:
     """Global intermediates that flow between the two nests and are used nowhere else.
 
@@ -181,6 +184,17 @@ def _made_together(program: SignedProgram, name: str) -> bool:
     )
 
 
+def _changed(program: Program, names: tuple[str, ...], visit: Callable[[Expr], Expr]) -> Program:
+    """The program with the expressions mapped of the nests that touch some of the tensors."""
+    nests = [
+        nest
+        if known_nest(nest).outline.names.isdisjoint(names)
+        else map_statement(nest, lambda expr: map_expr(expr, visit))
+        for nest in program.nests
+    ]
+    return Program(tuple([nest for nest in nests if isinstance(nest, Nest)]))
+
+
 def in_local_memory(program: Program, names: tuple[str, ...]) -> Program:
     """The program with tensors moved to scope ``l``, subscripts as they are."""
 
@@ -189,7 +203,7 @@ def in_local_memory(program: Program, names: tuple[str, ...]) -> Program:
             return replace(node, scope="l")
         return node
 
-    return map_program(program, lambda expr: map_expr(expr, visit))
+    return _changed(program, names, visit)
 
 
 def in_registers(
@@ -231,7 +245,7 @@ def in_registers(
         kept = tuple(s for d, s in enumerate(node.subscripts) if d not in dims)
         return replace(node, scope="l", subscripts=kept)
 
-    moved = map_program(program, lambda expr: map_expr(expr, visit))
+    moved = _changed(program, names, visit)
     nest = nest_at(moved, path)
     return replace_at(moved, path, replace(nest, body=(*inits, *nest.body)))
 

@@ -20,10 +20,19 @@ _REMEMBERED: Final = 2048
 #: By the signature object and the nests; the entry keeps the signature alive.
 _Key = tuple[int, tuple[int, ...]]
 _known: Final[dict[_Key, tuple[Signature, Fault]]] = {}
+#: By the program object, which most questions about a candidate know already.
+_asked: Final[dict[int, tuple[SignedProgram, Fault]]] = {}
 
 
 def fault(program: SignedProgram) -> Fault:
     """``result-invalid`` or ``result-over-limits`` with words, or None for a legal program."""
+    asked = _asked.get(id(program))
+    if asked is not None and asked[0] is program:
+        return asked[1]
+    return remember(_asked, id(program), (program, _by_nests(program)), _REMEMBERED)[1]
+
+
+def _by_nests(program: SignedProgram) -> Fault:
     accesses = Analysis.of(program).accesses
     key = id(program.signature), tuple([nest.serial for nest in accesses.known])
     found = _known.get(key)

@@ -21,10 +21,10 @@ from steptp_dagster.leir.nest_memory import known_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import (
+    Located,
     Path,
     accesses_in,
     at,
-    equations,
     equations_in,
     expressions,
     fresh_indices,
@@ -114,9 +114,16 @@ def new_tensor_names(program: SignedProgram, count: int) -> tuple[str, ...]:
     return tuple(next(names) for _ in range(count))
 
 
+def equations_touching(program: Program, name: str) -> Iterator[Located]:
+    """All equations of the nests that touch a tensor, in text order."""
+    for i, nest in enumerate(program.nests):
+        if name in known_nest(nest).outline.names:
+            yield from equations_in(nest, (i,))
+
+
 def accesses_to(program: Program, name: str) -> Iterable[tuple[Path, tuple[Loop, ...], Access]]:
     """All accesses to a tensor, with the path and the loops of their equations."""
-    for located in equations(program):
+    for located in equations_touching(program, name):
         for expr in expressions(located.equation):
             for access in accesses_in(expr):
                 if access.name == name:
@@ -136,7 +143,7 @@ def readers_of(program: Program, name: str) -> tuple[Path, ...]:
     """Paths of the equations that read a tensor, in text order."""
     return tuple(
         located.path
-        for located in equations(program)
+        for located in equations_touching(program, name)
         if any(access.name == name for access in reads_of(located.equation))
     )
 
@@ -144,7 +151,9 @@ def readers_of(program: Program, name: str) -> tuple[Path, ...]:
 def writers_of(program: Program, name: str) -> tuple[Path, ...]:
     """Paths of the equations that write a tensor, in text order."""
     return tuple(
-        located.path for located in equations(program) if located.equation.target.name == name
+        located.path
+        for located in equations_touching(program, name)
+        if located.equation.target.name == name
     )
 
 

@@ -30,6 +30,7 @@ def _candidates(signed: SignedProgram) -> list[SignedProgram]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(legality, "_fault", listening)
         legality._known.clear()
+        legality._asked.clear()
         for name in strategies():
             strategy(name).survey(signed)
     return asked

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from steptp_dagster.leir.analysis import Analysis
+from steptp_dagster.leir.analysis import Analysis, per_program
 from steptp_dagster.leir.ast import Loop, Nest, Program
 from steptp_dagster.leir.dependence import Answer, can_fuse, carried
 from steptp_dagster.leir.printer import loops_text
@@ -152,13 +152,15 @@ class OperatorFusion(Strategy):
                     f"sharing {depth} loops: iterations of {carrying[0]} would exchange values",
                 )
                 continue
-            uses = Analysis.of(_joined(program, path, depth)).accesses.by_tensor
+            kernel = Analysis.of(_joined(program, path, depth)).accesses.part(path[0])
             for handling in HANDLINGS if flowing else HANDLINGS[:1]:
                 site = Site.of(self.name, path, depth=depth, intermediate=handling)
                 after = _rewritten(program, site)
                 if after is None:
                     continue
-                if handling != "g" and not all(private(uses[name], "l") for name in flowing):
+                if handling != "g" and not all(
+                    private(kernel.by_tensor[name], "l") for name in flowing
+                ):
                     yield Refusal(
                         self.name,
                         path,
@@ -269,6 +271,7 @@ def _rewritten(program: SignedProgram, site: Site) -> SignedProgram | None:
     return fused
 
 
+@per_program
 def _joined(program: SignedProgram, path: Path, depth: int) -> SignedProgram:
     """The two nests joined, their intermediates where they were."""
     return SignedProgram(joined(program.program, path, depth), program.signature)
