@@ -7,10 +7,11 @@ binary64, exactly at thresholds and at literals that only the candidate has, and
 smallest and largest literals.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
+from math import prod, sqrt
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from steptp_dagster.leir.ast import Access, Compare, Expr, Int, Real
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, children, equations, expressions, iter_expr
+from steptp_dagster.lowering.identity import Identity, identity_of
 from steptp_dagster.lowering.precision import in_precision
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.compare import Array, difference, is_float, same_values
@@ -38,15 +40,30 @@ _ROUNDING: Final = 2.5e-12
 #: Where nudged data moves a result by more, it crosses a threshold, which is no rounding.
 _CROSSING: Final = 1e-4
 _SCALED: Final = 1e-300
+_SQUARE_IS_FINITE: Final = 2.0**60
+_KEPT: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """One data set: its name, the inputs in binary64, whether they lie on few points."""
+    """One data set: its name, what it is drawn from, whether that is few points or a size."""
 
     name: str
-    inputs: dict[str, Array]
+    values: tuple[float, ...]
     discrete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """A data set with the original's results on it; None where it has none that count."""
+
+    inputs: dict[str, Array]
+    results: dict[str, Array] | None
+    scale: float
+
+
+#: The last results of originals: many candidates of one have the same literals.
+_kept: OrderedDict[tuple[Identity, int, str, _Draw], _Expected] = OrderedDict()
 
 
 def at_literals(
@@ -61,16 +78,12 @@ def at_literals(
 
     ``mathematics`` is the greatest difference of two evaluations of one function.
     """
-    draws = [*_at_points(original, candidate, seed), *_of_sizes(original, candidate, seed)]
-    if not draws:
-        return []
-    reference = Reference(original, engine.compile([original], "float64")[0])
     found = []
-    for draw in draws:
-        expected = _counted(original, reference, draw)
-        if expected is not None:
+    for draw in (*_at_points(original, candidate), *_of_sizes(original, candidate)):
+        expected = _expected(original, seed, draw, engine)
+        if expected.results is not None:
             evidence = _compared(original, expected, draw, double, mathematics)
-            found.append((draw.inputs, evidence))
+            found.append((expected.inputs, evidence))
     return found
 
 
@@ -86,50 +99,72 @@ def thresholds_within(signed: SignedProgram) -> set[float]:
     }
 
 
-def _at_points(original: SignedProgram, candidate: SignedProgram, seed: int) -> Iterator[_Draw]:
+def _at_points(original: SignedProgram, candidate: SignedProgram) -> Iterator[_Draw]:
     known = {v for expr in _roots(original) for v in _literals(expr)}
     new = {v for expr in _roots(candidate) for v in _literals(expr)} - known
     exact = sorted(thresholds_within(original) | thresholds_within(candidate) | new)
-    exact = [v for v in exact if abs(v) < 2.0**60][:_POINTS]
-    if not exact:
-        return
-    points = sorted({s * v for v in exact for s in (1.0, -1.0)} | {0.0, 1.0})
-    between = [(a + b) / 2.0 for a, b in pairwise(points)]
-    pool = np.array(sorted({*points, *between}))
-
-    def pattern(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
-        # Every point occurs if there is room: one that is left out by chance proves nothing.
-        size = int(np.prod(shape, dtype=np.int64))
-        return rng.permutation(np.resize(rng.permutation(pool), size)).reshape(shape)
-
-    doubled = in_precision(original, "float64").signature
-    family = Family("literals", pattern, discrete=True)
-    yield _Draw("literals", inputs(doubled, family, seed), discrete=True)
+    exact = [v for v in exact if abs(v) < _SQUARE_IS_FINITE][:_POINTS]
+    if exact:
+        points = sorted({s * v for v in exact for s in (1.0, -1.0)} | {0.0, 1.0})
+        between = [(a + b) / 2.0 for a, b in pairwise(points)]
+        yield _Draw("literals", tuple(sorted({*points, *between})), discrete=True)
 
 
-def _of_sizes(original: SignedProgram, candidate: SignedProgram, seed: int) -> Iterator[_Draw]:
+def _of_sizes(original: SignedProgram, candidate: SignedProgram) -> Iterator[_Draw]:
     """Normal data as large as the smallest and largest literals, and as their roots."""
     values = {abs(v) for s in (original, candidate) for e in _roots(s) for v in _literals(e)}
     small = sorted(v for v in values if _SCALED < v < _SMALL)[:_SIZES]
     large = sorted((v for v in values if v > _LARGE), reverse=True)[:1]
-    sizes = dict.fromkeys([*small, *(sqrt(v) for v in small), *large])
+    for size in dict.fromkeys([*small, *(sqrt(v) for v in small), *large]):
+        yield _Draw(f"literal-sized {size:.3g}", (size,), discrete=False)
+
+
+def _drawn(original: SignedProgram, seed: int, draw: _Draw) -> dict[str, Array] | None:
+    """The inputs of a data set in binary64; None where no data could be of that size."""
     doubled = in_precision(original, "float64").signature
-    sources = [v for v in doubled.sources if v.role != "const" and is_float(v.dtype)]
-    free = [v for v in sources if v.low is None]
+    if draw.discrete:
+        pool = np.array(draw.values)
+
+        def pattern(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
+            # Every point occurs if there is room: one that is left out by chance proves nothing.
+            return rng.permutation(np.resize(rng.permutation(pool), prod(shape))).reshape(shape)
+
+        return inputs(doubled, Family(draw.name, pattern, discrete=True), seed)
+    floats = [v for v in doubled.sources if v.role != "const" and is_float(v.dtype)]
+    free = [v for v in floats if v.low is None]
     scaled = {v.name for v in free if v.role == "input"} or {v.name for v in free}
     if not scaled:
-        return
+        return None
     drawn = inputs(doubled, FAMILIES[0], seed, draw=1)
-    for size in sizes:
-        data = {n: a * size if n in scaled else a for n, a in drawn.items()}
-        yield _Draw(f"literal-sized {size:.3g}", data, discrete=False)
+    return {n: a * draw.values[0] if n in scaled else a for n, a in drawn.items()}
 
 
-def _counted(original: SignedProgram, reference: Reference, draw: _Draw) -> dict[str, Array] | None:
+def _expected(original: SignedProgram, seed: int, draw: _Draw, engine: Engine) -> _Expected:
+    """What the original computes on a data set, worked out once for candidates alike."""
+    key = identity_of(original), seed, engine.target, draw
+    if key in _kept:
+        _kept.move_to_end(key)
+        return _kept[key]
+    data = _drawn(original, seed, draw)
+    if data is None:
+        found = _Expected({}, None, 1.0)
+    else:
+        reference = Reference(original, engine.compile([original], "float64")[0])
+        results = _counted(original, reference, data, discrete=draw.discrete)
+        found = _Expected(data, results, _scale(data))
+    _kept[key] = found
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)
+    return found
+
+
+def _counted(
+    original: SignedProgram, reference: Reference, data: dict[str, Array], *, discrete: bool
+) -> dict[str, Array] | None:
     """The original's results, NaN where they are rounding noise; None where nothing is left."""
-    expected = reference.run(draw.inputs)
-    moved = reference.kernel.run(_nudged(original, draw.inputs))
-    scale = _scale(draw.inputs)
+    expected = reference.run(data)
+    moved = reference.kernel.run(_nudged(original, data))
+    scale = _scale(data)
     for variable in original.signature.outputs:
         if not is_float(variable.dtype):
             continue
@@ -137,7 +172,7 @@ def _counted(original: SignedProgram, reference: Reference, draw: _Draw) -> dict
         with np.errstate(invalid="ignore"):
             top = float(np.max(np.abs(own[np.isfinite(own)]), initial=0.0))
             by = np.abs(own - moved[variable.name]) / (np.abs(own) + (top or scale))
-            noisy = (by > _ROUNDING) & ((by < _CROSSING) | (not draw.discrete))
+            noisy = (by > _ROUNDING) & ((by < _CROSSING) | (not discrete))
         expected[variable.name] = np.where(noisy, np.nan, own)
     usable = any(
         not is_float(v.dtype) or bool(np.isfinite(expected[v.name]).any())
@@ -148,19 +183,19 @@ def _counted(original: SignedProgram, reference: Reference, draw: _Draw) -> dict
 
 def _compared(
     original: SignedProgram,
-    expected: dict[str, Array],
+    expected: _Expected,
     draw: _Draw,
     double: Runner,
     mathematics: float,
 ) -> FamilyEvidence:
-    found = double.run(draw.inputs)
-    scale = _scale(draw.inputs)
+    results = expected.results or {}
+    found = double.run(expected.inputs)
     outputs = original.signature.outputs
     floats = [v.name for v in outputs if is_float(v.dtype)]
-    apart = max((difference(expected[n], found[n], scale) for n in floats), default=0.0)
+    apart = max((difference(results[n], found[n], expected.scale) for n in floats), default=0.0)
     failure = None
     if not all(
-        same_values(expected[v.name], found[v.name]) for v in outputs if v.name not in floats
+        same_values(results[v.name], found[v.name]) for v in outputs if v.name not in floats
     ):
         failure = reasons.INTEGERS_DIFFER
     elif not apart <= mathematics:
