@@ -72,6 +72,11 @@ class Accesses:
             found = self._parts[i] = self.facts[i].uses(self.signed.program.nests[i], i)
         return found
 
+    def unplaced(self, i: int) -> NestUses:
+        """The uses of top-level nest ``i``, whose paths may be those of another program."""
+        found = self._parts.get(i)
+        return self.facts[i].somewhere(self.signed.program.nests[i], i) if found is None else found
+
     @lazy
     def parts(self) -> tuple[NestUses, ...]:
         """The uses of all nests."""

@@ -102,7 +102,7 @@ def _boxes(accesses: Accesses, i: int, name: str) -> tuple[tuple[Interval, ...],
     known = accesses.facts[i].boxes
     if name not in known:
         found = []
-        for write in accesses.part(i).writes[name]:
+        for write in accesses.unplaced(i).writes[name]:
             if write.private or write.opaque or write.on_data or write.bounds.empty:
                 continue
             place = region(write, frozenset())
@@ -341,6 +341,8 @@ def _covered(accesses: Accesses, name: str, shape: Shape) -> Sequence[Violation]
 
 
 def _coverage(accesses: Accesses, name: str, shape: Shape) -> Iterator[Violation]:
+    if _filled_before(accesses, len(accesses.known), name, shape):
+        return
     written = accesses.writes_until(name, len(accesses.known))
     writes = [w for w in written if not w.bounds.empty]
     certain = [w for w in writes if not w.opaque and not w.on_data]

@@ -71,6 +71,12 @@ class NestFacts:
             found = remember(self._placed, key, made, PLACES)
         return found
 
+    def somewhere(self, nest: Nest, place: int) -> NestUses:
+        """The uses of the nest wherever it stood, for questions that paths take no part in."""
+        for found in self._placed.values():
+            return found
+        return self.uses(nest, place)
+
     def found(self, key: Hashable, check: Callable[[], Sequence[_Found]]) -> Sequence[_Found]:
         """What ``check`` finds wrong, where that depends on this nest and on ``key`` alone.
 

@@ -76,7 +76,7 @@ def _extents(accesses: Accesses, i: int) -> Extents:
     facts = accesses.facts[i]
     if facts.extents is None:
         found: Extents = {}
-        for name, writes in accesses.part(i).writes.items():
+        for name, writes in accesses.unplaced(i).writes.items():
             found[name] = {}
             for use in writes:
                 reached = _reached(use)
