@@ -20,6 +20,8 @@ COMMANDS: Final[dict[str, str]] = {
     "audit": "audit",
     "leakage": "leakage",
     "export": "warehouse",
+    "report": "reporting",
+    "diff": "difference",
     "sources": "catalogue",
     "strategies": "catalogue",
     "translate": "catalogue",
