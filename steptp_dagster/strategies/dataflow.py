@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from steptp_dagster.leir.accesses import Accesses, Statement, Use
 from steptp_dagster.leir.ast import Access, Binary, Equation, Nest
 from steptp_dagster.leir.nest_memory import per_nest
+from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.leir.walk import Path, accesses_in, equations_in, expressions, iter_expr
 
 
@@ -44,6 +45,12 @@ def flows(nest: Nest) -> tuple[Flow, ...]:
         )
         for one in equations_in(nest)
     )
+
+
+@per_nest
+def typed_values(nest: Nest) -> Mapping[Path, Typed]:
+    """The values of a nest's equations with their types, by the path below the nest."""
+    return {flow.path: typed_equation(flow.equation).value for flow in flows(nest)}
 
 
 def writes_of(accesses: Accesses, name: str) -> list[Use]:

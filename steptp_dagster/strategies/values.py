@@ -32,7 +32,7 @@ from steptp_dagster.leir.typing import Typed, typed_expr
 from steptp_dagster.leir.updates import Update
 from steptp_dagster.leir.walk import Path, accesses_in, children
 from steptp_dagster.strategies import value_operations as operations
-from steptp_dagster.strategies.dataflow import Group, Groups, writes_of
+from steptp_dagster.strategies.dataflow import Group, Groups, typed_values, writes_of
 from steptp_dagster.strategies.intervals import INF
 from steptp_dagster.strategies.value_expressions import ExpressionFacts
 from steptp_dagster.strategies.value_facts import ValueFact
@@ -248,8 +248,23 @@ class ValueFacts(ExpressionFacts):
         key = (statement.path, expr)
         typed = self._typed.get(key)
         if typed is None:
-            typed = self._typed[key] = typed_expr(expr, statement.equation.target.dtype)
+            typed = self._typed[key] = self._typed_part(expr, statement)
         return self._fact(typed, statement, {})
+
+    def _typed_part(self, expr: Expr, statement: Statement) -> Typed:
+        """The value of an equation, or a part of it, with types.
+
+        A part that reads a tensor has the types that it has on its own.
+        """
+        place = statement.path[0]
+        whole = typed_values(self.signed.program.nests[place])[statement.path[1:]]
+        if expr is statement.equation.value or expr == whole.expr:
+            return whole
+        if any(True for _ in accesses_in(expr)):
+            for node in whole.walk():
+                if node.expr == expr:
+                    return node
+        return typed_expr(expr, statement.equation.target.dtype)
 
     def _read(self, access: Access, statement: Statement) -> ValueFact | None:
         found = self._tensors.get(access.name)

@@ -169,9 +169,14 @@ def one_sign(question: Question, parts: tuple[Expr, ...]) -> Proof:
 
 def _known_sign(question: Question, parts: tuple[Expr, ...]) -> tuple[Fact, ...] | None:
     for claim in ("nonnegative", "nonpositive"):
-        facts = tuple(f for f in (question.claim(expr, claim) for expr in parts) if f is not None)
-        if len(facts) == len(parts):
-            return facts
+        facts: list[Fact] = []
+        for expr in parts:
+            fact = question.claim(expr, claim)
+            if fact is None:
+                break
+            facts.append(fact)
+        else:
+            return tuple(facts)
     return None
 
 

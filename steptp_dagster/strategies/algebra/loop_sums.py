@@ -316,9 +316,10 @@ def _scaled_range(question: Question, op: str, factor: Expr, rest: Expr, dtype: 
     evaluation = DTYPES[dtype].evaluation.name
     sizes = sizes_of(question.program)
     known = sizes.of(factor, question.path)
-    own = sizes.power(rest, question.path)
     scale = known.magnitude if op == "*" else _reciprocal(known.least_magnitude)
     power = power_above(scale)
+    # what makes no term larger needs no bound on the terms
+    own = sizes.power(rest, question.path) if power is not None and power > 0 else None
     if power is None or (power > 0 and (own is None or own + power >= _TOP[evaluation])):
         return f"{expr_text(rest)} times {expr_text(factor)} may leave the range of {dtype}"
     claim = "finite" if op == "*" else "nonzero"

@@ -9,9 +9,9 @@ from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Exp
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.typing import Typed, typed_equation
+from steptp_dagster.leir.typing import Typed
 from steptp_dagster.leir.updates import classify, pure_form
-from steptp_dagster.leir.walk import Located, Path, equations, equations_in, iter_expr, replace_at
+from steptp_dagster.leir.walk import Located, Path, equations, iter_expr, replace_at
 from steptp_dagster.strategies.algebra import loop_sums
 from steptp_dagster.strategies.algebra.conditions import (
     Proof,
@@ -26,6 +26,7 @@ from steptp_dagster.strategies.algebra.loop_sums import LoopWay
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import At, is_literal, with_part
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy, Survey
+from steptp_dagster.strategies.dataflow import flows, typed_values
 from steptp_dagster.strategies.definitions import located
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
@@ -223,13 +224,15 @@ class _Found:
 
 def _matches_in(rules: tuple[Rule, ...], nest: Nest) -> Mapping[Path, tuple[_Found, ...]]:
     """Every match of some rules, in the order of parts, by the equation's path below the nest."""
-    return {one.path: tuple(_matches_at(rules, one.equation)) for one in equations_in(nest)}
+    typed = typed_values(nest)
+    return {
+        flow.path: tuple(_matches_at(rules, flow.equation, typed[flow.path]))
+        for flow in flows(nest)
+    }
 
 
-def _matches_at(rules: tuple[Rule, ...], equation: Equation) -> Iterator[_Found]:
-    if isinstance(equation.value, Access):
-        return
-    for at, place in places(typed_equation(equation).value, equation):
+def _matches_at(rules: tuple[Rule, ...], equation: Equation, value: Typed) -> Iterator[_Found]:
+    for at, place in places(value, equation):
         for rule in rules:
             for match in rule.matches(place):
                 yield _Found(at, place, rule, match)
