@@ -17,6 +17,9 @@ from steptp_dagster.leir.updates import Update, Updates, written_before
 from steptp_dagster.leir.violation import Violation
 
 _I64 = integer_range(DTYPES["i64"])
+#: What the uses of a tensor in a nest depend on, besides the nest: name, shape, whether it is an
+#: output (None for intermediates), and who writes it before.
+_Key = tuple[str, Shape, bool | None, tuple[int, ...]]
 
 
 def check_elements(
@@ -56,17 +59,15 @@ def _is_clean(
     output, and on who writes it in the nests ``before``.
     """
     facts = accesses.facts[i]
-    known = accesses.signed.signature.by_name
-    for touched in facts.outline.touched:
-        name = touched.name
-        if name in broken:
-            continue
-        variable = known.get(name)
-        role = None if variable is None else variable.role == "output"
-        key = (name, shapes[name], role, before.get(name, ()))
-        if facts.found(key, partial(_of_tensor, accesses, shapes, updates, i, name)):
-            return False
-    return True
+    outputs = accesses.signed.signature.is_output
+    keys: tuple[_Key, ...] = tuple(
+        [
+            (name, shapes[name], outputs.get(name), before.get(name, ()))
+            for name in facts.outline.order
+            if name not in broken
+        ]
+    )
+    return facts.all_clean(keys, lambda key: _of_tensor(accesses, shapes, updates, i, key[0]))
 
 
 def _of_tensor(

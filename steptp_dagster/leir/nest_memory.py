@@ -12,7 +12,7 @@ kept per nest object and place (uses), or not at all (violations).
 
 import itertools
 from collections.abc import Callable, Hashable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Final, TypeVar
 
 from steptp_dagster.leir.affine import Interval
@@ -88,6 +88,15 @@ class NestFacts:
         if not found:
             remember(self._clean, key, None, ANSWERS)
         return found
+
+    def all_clean(self, keys: tuple[_Key, ...], check: Callable[[_Key], Sequence[_Found]]) -> bool:
+        """Whether the checks under all of ``keys`` find nothing, which is remembered as a whole."""
+        if keys in self._clean:
+            return True
+        if any(self.found(key, partial(check, key)) for key in keys):
+            return False
+        remember(self._clean, keys, None, ANSWERS)
+        return True
 
 
 class KnownNest:

@@ -34,14 +34,14 @@ class Touched:
 class Outline:
     """The tensors of one nest in the order of their first use.
 
-    ``names`` are those of all, ``written`` those of tensors that are written, ``tables`` those of
-    tensors that are accessed as integers.
-    ``closed``: every index that occurs is bound by a loop around it. ``distinct``: no loop stands
+    ``order`` and ``names`` name all of them, ``written`` those that are written, ``tables`` those
+    that are accessed as integers. ``closed``: every index that occurs is bound by a loop around it. ``distinct``: no loop stands
     inside another one with its index. ``plain``: every equation is ``typing.plain``. ``kinds`` are
     those of the loops.
     """
 
     touched: tuple[Touched, ...]
+    order: tuple[str, ...]
     names: frozenset[str]
     written: tuple[str, ...]
     tables: tuple[str, ...]
@@ -143,6 +143,7 @@ def outline_of(nest: Nest) -> Outline:
     tables, kinds = tuple(reader.tables), frozenset(reader.kinds)
     return Outline(
         touched,
+        tuple(reader.seen),
         frozenset(reader.seen),
         written,
         tables,

@@ -109,6 +109,8 @@ def _threads(
 ) -> Iterator[Violation]:
     reported: set[str] = set()
     uses = accesses.touching(ref.path)
+    if not any(r.loop.kind != "B" for use in uses[:1] for r in use.chain[: use.chain.index(ref)]):
+        return  # no serial loop around: no other iteration of one
     for one, other in conflicting_pairs(uses):
         depth = one.chain.index(ref)
         launch = one.statement.launch

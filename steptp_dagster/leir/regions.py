@@ -184,7 +184,7 @@ def _whole_region(use: Use, fixed: frozenset[str]) -> Region | None:
     needs: list[Formula] = []
     narrow: list[Form] = []
     aside: list[Form] = []
-    if use.formula != TRUE:
+    if not use.always:
         for part in atoms_of(use.formula):
             if not isinstance(part, NonNegative | Zero):
                 return None
@@ -295,6 +295,8 @@ def _split(form: Form, fixed: frozenset[str]) -> tuple[Form, Form] | None:
     """The part over fixed indices and the rest; None where a division mixes them."""
     still: list[tuple[Atom, int]] = []
     moving: list[tuple[Atom, int]] = []
+    if not fixed and all(isinstance(atom, str) for atom, _ in form.terms):
+        return Form(form.const), Form(0, form.terms)
     for atom, k in form.terms:
         if isinstance(atom, str):
             (still if atom in fixed else moving).append((atom, k))

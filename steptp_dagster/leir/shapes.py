@@ -19,7 +19,7 @@ from steptp_dagster.leir.affine import (
     names_in,
     value_at,
 )
-from steptp_dagster.leir.formulas import TRUE, Formula, NonNegative, Zero, atoms_of
+from steptp_dagster.leir.formulas import Formula, NonNegative, Zero, atoms_of
 from steptp_dagster.leir.nest_memory import Extents
 from steptp_dagster.leir.regions import dense, single_index
 from steptp_dagster.leir.signature import SignedProgram
@@ -107,7 +107,7 @@ def _reached(write: Use) -> Shape | None:
 def _attained(use: Use, form: Form) -> bool:
     """Whether the upper end of the form's interval is surely taken."""
     if not form.terms:
-        return use.formula == TRUE
+        return use.always
     bounds = use.bounds
     names: set[str] = set()
     for atom, _ in form.terms:
@@ -119,7 +119,7 @@ def _attained(use: Use, form: Form) -> bool:
         if not isinstance(inner, str) or inner in names:
             return False
         names.add(inner)
-    if use.formula == TRUE:
+    if use.always:
         return True
     matching: list[Terms] = [form.terms, tuple((a, -k) for a, k in form.terms)]
     beside: list[Formula] = []

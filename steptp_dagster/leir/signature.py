@@ -80,6 +80,11 @@ class Signature:
         return {v.name: v for v in self.variables}
 
     @lazy
+    def is_output(self) -> dict[str, bool]:
+        """For each variable by name whether it is an output."""
+        return {v.name: v.role == "output" for v in self.variables}
+
+    @lazy
     def value_ranges(self) -> dict[str, tuple[Scalar, Scalar]]:
         """Lowest and highest value of the variables of which they are known, by name."""
         found: dict[str, tuple[Scalar, Scalar]] = {}

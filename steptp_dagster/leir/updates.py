@@ -15,7 +15,6 @@ from steptp_dagster.leir.accesses import Accesses, Statement, Use, common_loops
 from steptp_dagster.leir.affine import Form, Opaque, names_in
 from steptp_dagster.leir.apart import proved_apart
 from steptp_dagster.leir.ast import Access, Binary, Call, Equation, Expr, Unary
-from steptp_dagster.leir.formulas import TRUE
 from steptp_dagster.leir.regions import box_of, boxes_cover, covers, region
 from steptp_dagster.leir.sets import Relation
 from steptp_dagster.leir.signature import SignedProgram
@@ -338,7 +337,7 @@ def _mirrors(write: Use, reader: Use, common: int) -> bool:
 
     So it does where its forms are the reader's with other indices, which run at least as far.
     """
-    if write.formula != TRUE:
+    if not write.always:
         return False
     names = {ref.name: ref.name for ref in reader.chain[:common]}
     for mine, other in zip(write.forms, reader.forms, strict=True):
@@ -378,7 +377,7 @@ def _renames(mine: Form, other: Form, names: dict[str, str]) -> bool:
 def _written_some_iterations_ago(reader: Use, write: Use) -> bool:
     """Whether an earlier iteration of one common loop surely wrote what is read (``X_{c-1}``)."""
     n = common_loops(write.chain, reader.chain)
-    if n < len(write.chain) or write.formula != TRUE:
+    if n < len(write.chain) or not write.always:
         return False
     for k in range(n):
         name = write.chain[k].name

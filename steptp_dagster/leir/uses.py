@@ -126,11 +126,16 @@ class Use:
         return self.forms[self.private :]
 
     @property
+    def always(self) -> bool:
+        """Whether nothing but the loops says when the access happens."""
+        return self.formula is TRUE or self.formula == TRUE
+
+    @property
     def bounds(self) -> Bounds:
         """Intervals of the indices where the access happens."""
         if self._bounds is None:
             base = self.statement.bounds
-            self._bounds = base if self.formula == TRUE else narrowed(base, self.formula)
+            self._bounds = base if self.always else narrowed(base, self.formula)
         return self._bounds
 
     @property
@@ -144,7 +149,7 @@ class Use:
     def on_data(self) -> bool:
         """Whether it depends on tensor values if the access happens."""
         if self._data is None:
-            self._data = self.formula != TRUE and depends_on_data(self.formula)
+            self._data = not self.always and depends_on_data(self.formula)
         return self._data
 
 
