@@ -35,9 +35,9 @@ class Outline:
     """The tensors of one nest in the order of their first use.
 
     ``order`` and ``names`` name all of them, ``written`` those that are written, ``tables`` those
-    that are accessed as integers. ``closed``: every index that occurs is bound by a loop around it. ``distinct``: no loop stands
-    inside another one with its index. ``plain``: every equation is ``typing.plain``. ``kinds`` are
-    those of the loops.
+    that are accessed as integers. ``closed``: every index that occurs is bound by a loop around it.
+    ``distinct``: no loop stands inside another one with its index. ``plain``: every equation is
+    ``typing.plain``. ``kinds`` are those of the loops.
     """
 
     touched: tuple[Touched, ...]
