@@ -11,7 +11,7 @@ sets no fast-math flag and keeps the order of every sum.
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -69,10 +69,15 @@ class FlatFunction:
 
 def target(level: OptLevel) -> Target:
     """The LLVM target used for verification: IEEE arithmetic, AVX2 and half conversions."""
-    options = {"kind": "llvm", "mcpu": "x86-64-v3", "mattr": ["-fma"], "opt-level": level}
-    if level == 0:
-        options["cl-opt"] = list(_QUICK_CODE)
-    return tvm.target.Target(options)
+    return plain_target(level, _QUICK_CODE if level == 0 else ())
+
+
+def plain_target(level: OptLevel | None, options: Sequence[str] = ()) -> Target:
+    """The target with options for LLVM's code generator; ``level`` None is TVM's own choice."""
+    described = {"kind": "llvm", "mcpu": "x86-64-v3", "mattr": ["-fma"]}
+    chosen = {} if level is None else {"opt-level": level}
+    given = {"cl-opt": list(options)} if options else {}
+    return tvm.target.Target({**described, **chosen, **given})
 
 
 def compile_functions(

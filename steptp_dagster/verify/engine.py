@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.lowering import compile_programs
+from steptp_dagster.lowering import Unlowerable, compile_programs
+from steptp_dagster.lowering.default_pipeline import build_by_default
 from steptp_dagster.lowering.precision import Precision
 from steptp_dagster.verify.compare import Array
 
@@ -36,8 +37,24 @@ class _Llvm:
     target: Final = "llvm"
 
     def compile(self, programs: Sequence[SignedProgram], precision: Precision) -> Sequence[Runner]:
+        """See ``Engine``. What TVM does not take in our form is built by its defaults."""
+        try:
+            return compile_programs(programs, precision)
+        except (Unlowerable, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001  (whatever TVM's internals raise; its defaults decide)
+            return DEFAULTS.compile(programs, precision)
+
+
+class _Defaults:
+    """TVM's llvm target through its default pipeline: the same bits, several times slower."""
+
+    target: Final = "llvm"
+
+    def compile(self, programs: Sequence[SignedProgram], precision: Precision) -> Sequence[Runner]:
         """See ``Engine``."""
-        return compile_programs(programs, precision)
+        return [build_by_default(program, precision) for program in programs]
 
 
 LLVM: Final[Engine] = _Llvm()
+DEFAULTS: Final[Engine] = _Defaults()
