@@ -1,14 +1,20 @@
+import json
 import os
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
-from steptp_dagster.dataset import exports
+from steptp_dagster.cli.main import steptp
+from steptp_dagster.dataset import exports, warehouse
 from steptp_dagster.dataset.config import load as load_profile
-from steptp_dagster.dataset.integrity import CHECKS
+from steptp_dagster.dataset.integrity import CHECKS, integrity
 from steptp_dagster.dataset.schemas import EXCLUSIONS, FILTERED_DATASET, STATISTICS, Row, frame
 from steptp_dagster.dataset.selection import Filtered, filtered
 from steptp_dagster.dataset.statistics import by, statistics, total
@@ -127,6 +133,32 @@ def test_an_open_reader_does_not_block_the_loader(tmp_path: Path) -> None:
     with connect(path) as reader:
         row = reader.execute("select count(*) from gpu_verification where equal_pass").fetchone()
     assert row == (17,)
+
+
+def test_sql_and_duckdb_answer_while_a_build_loads(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "steptp.duckdb"
+    shutil.copy(sound / "w.duckdb", path)
+    query = "select count(*) as n from filtered_dataset"
+    code = (
+        "import duckdb, sys\n"
+        "reader = duckdb.connect(sys.argv[1], read_only=True)\n"
+        "print(reader.sql(sys.argv[2]).fetchall())"
+    )
+    answers = []
+
+    def checked(connection: duckdb.DuckDBPyConnection) -> object:
+        # The loader holds its new file open for writing here.
+        arguments = ["sql", query, "--json", "--data", str(tmp_path)]
+        answers.append(json.loads(CliRunner().invoke(steptp, arguments).stdout))
+        alone = [sys.executable, "-c", code, str(path), query]
+        answers.append(subprocess.run(alone, capture_output=True, text=True, check=True).stdout)
+        return integrity(connection)
+
+    monkeypatch.setattr(warehouse, "integrity", checked)
+    assert load(Store(sound / "stages"), replace(TINY, seed=8), path).built
+    assert answers == [[{"n": 27}], "[(27,)]\n"]
 
 
 def test_readers_cannot_write(sound: Path) -> None:
