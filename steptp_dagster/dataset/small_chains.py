@@ -35,7 +35,7 @@ class SmallChains:
     siblings: Mapping[str, Mapping[str, str]]
     steps: Mapping[str, Row]
     by_pair: Mapping[tuple[str, str], Sequence[str]]
-    programs: Mapping[str, SignedProgram]
+    programs: dict[str, SignedProgram]
     _found: dict[str, dict[str, SmallStep] | str] = field(default_factory=dict)
 
     @classmethod
@@ -43,7 +43,7 @@ class SmallChains:
         cls,
         translations: pl.DataFrame,
         steps: pl.DataFrame,
-        programs: Mapping[str, SignedProgram],
+        programs: dict[str, SignedProgram],
     ) -> "SmallChains":
         """From the rows of one workload."""
         siblings = {
