@@ -1,8 +1,11 @@
 """Equation instances: what moves is the same, what is lost, doubled or aimed elsewhere is not."""
 
+from dataclasses import replace
+
 import pytest
 
 from steptp_dagster.leir import instances
+from steptp_dagster.leir.ast import Program
 from steptp_dagster.leir.instances import same_instances
 from steptp_dagster.leir.parser import parse
 
@@ -105,3 +108,23 @@ def test_equal_equations_add_up() -> None:
     assert same_instances(parse(twice).program, parse(once).program) == "same"
     fewer = parse(once.replace("300", "299")).program
     assert same_instances(parse(twice).program, fewer) == "different"
+
+
+def test_one_equation_in_other_orders_and_kinds_of_its_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The equation object stays; only what the loops run over decides."""
+
+    def not_needed(*_: object) -> None:
+        raise AssertionError("the loops alone say that the instances are the same")
+
+    before = parse(_program(MATMUL)).program
+    nest = before.nests[0]
+    tx, a, c = nest.loops
+    with monkeypatch.context() as patch:
+        patch.setattr(instances, "normal_form", not_needed)
+        for loops in ((c, tx, a), (tx, replace(a, kind="P"), replace(c, kind="U"))):
+            assert same_instances(before, Program((replace(nest, loops=loops),))) == "same"
+    for other in (replace(c, extent=5), replace(c, start=1)):
+        after = Program((replace(nest, loops=(tx, a, other)),))
+        assert same_instances(before, after) == "different"

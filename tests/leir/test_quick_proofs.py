@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from steptp_dagster.leir import nest_memory, shapes, typing, updates
+from steptp_dagster.leir import apart, elements, nest_memory, regions, shapes, typing, updates
 from steptp_dagster.leir.ast import (
     Access,
     Binary,
@@ -52,10 +52,42 @@ LAYOUTS = [
         ("a,0", "f,0"),
     )
 ]
+#: Tiles and parts of sums with tails that are there, or not, and readers of all or too much.
+TILES = [
+    HEADER
+    + f"L^{{3}}_{{p=0}}L^{{2}}_{{q=0}}L^{{4}}_{{a=0}}L^{{5}}_{{c=0}}[X^{{f32,g}}_{{{written}}}="
+    + f"A^{{f32,g}}_{{p*4+a,q*5+c}}:p*4+a<{rows}&q*5+c<{columns};];"
+    + f"L^{{{rows}}}_{{f=0}}L^{{{reach}}}_{{g=0}}[D^{{f32,g}}_{{f}}=D^{{f32,g}}_{{f}}+"
+    + f"X^{{f32,g}}_{{{read_}}};];"
+    for rows, columns, reach in ((12, 9, 9), (12, 9, 10), (11, 7, 7), (12, 8, 9), (12, 11, 10))
+    for written, read_ in (
+        ("p*4+a,q*5+c", "f,g"),
+        ("q*5+c,p*4+a", "g,f"),
+        ("p*4+a+q,c", "f,0"),
+        ("p,a,q,c", "f//4,f%4,g//5,g%5"),
+    )
+] + [
+    HEADER
+    + "L^{12}_{f=0}L^{2}_{p=0}L^{5}_{q=0}"
+    + f"[X^{{f32,g}}_{{f,p}}=X^{{f32,g}}_{{f,p}}+A^{{f32,g}}_{{f,p*5+q}}:{guard};];"
+    + "L^{12}_{f=0}L^{2}_{p=0}[D^{f32,g}_{f}=D^{f32,g}_{f}+X^{f32,g}_{f,p};];"
+    for guard in (
+        *(f"p*5+q<{n}" for n in (9, 8, 7, 6, 5)),
+        *("f+q<4", "f+q<12", "f+q<13", "f+q<16", "q>=p*4&p*5+q<9", "f>=q"),
+    )
+]
+#: Rows as sums of two indices that tell iterations apart, or not, on two kinds of loops.
+DIGITS = [
+    HEADER
+    + f"P^{{3}}_{{p=0}}L^{{{inner}}}_{{a=0}}L^{{9}}_{{g=0}}"
+    + f"[D^{{f32,g}}_{{{row}}}=D^{{f32,g}}_{{{row}}}+A^{{f32,g}}_{{{row},g}};];"
+    for inner in (2, 3, 4)
+    for row in ("p*4+a", "p*3+a", "a*3+p", "11-p*4-a", "p+a")
+]
 
 
 def _programs(step: int, seeds: int) -> list[SignedProgram]:
-    found = [read(text).signed for text in LAYOUTS]
+    found = [read(text).signed for text in (*LAYOUTS, *TILES, *DIGITS)]
     found += [case.signed for case in (*VALID[::step], *INVALID[::step])]
     makers: tuple[Callable[[int], SignedProgram], ...]
     makers = (random_program, random_mutant, random_tangle, random_twins)
@@ -118,7 +150,17 @@ def test_a_look_at_each_node_finds_no_type_rule_kept_that_is_broken() -> None:
     assert plain > 200
 
 
-@pytest.mark.parametrize(("module", "name"), [(shapes, "_witnessed"), (updates, "_mirrors")])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (shapes, "_witnessed"),
+        (shapes, "_attained"),
+        (updates, "_mirrors"),
+        (apart, "_digits"),
+        (regions, "_met_aside"),
+        (elements, "_inside"),
+    ],
+)
 def test_quick_proofs_say_what_isl_says(
     module: object, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
