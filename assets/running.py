@@ -84,7 +84,7 @@ def by_program(
     metadata = {**counts(total), **describe(programs)}
     yield accepted(store, table, programs, metadata)
     if len(programs) > 1:
-        yield from partition_versions(context, store, table, rows)
+        yield from partition_versions(context, store, table, rows, metadata)
 
 
 def partition_versions(
@@ -92,12 +92,15 @@ def partition_versions(
     store: Store,
     table: pa.DataFrameSchema,
     rows: Mapping[str, int],
+    metadata: Metadata,
 ) -> Iterator[dg.AssetMaterialization]:
     """Say of each partition which data it has.
 
     A result has one data version for all partitions of its run, so a later run of one of them
-    would seem to have changed it. The events that follow it count instead, and have their own.
+    would seem to have changed it. The events that follow it count instead, and have their own. The
+    last of them is what the asset's page shows, so it has the metadata of the run again.
     """
+    last_program = list(rows)[-1]
     last = context.instance.get_latest_materialization_event(context.asset_key)
     event = None if last is None else last.asset_materialization
     tags = {} if event is None or event.tags is None else dict(event.tags)
@@ -105,7 +108,10 @@ def partition_versions(
         yield dg.AssetMaterialization(
             context.asset_key,
             partition=program,
-            metadata={"dagster/partition_row_count": count},
+            metadata={
+                **(metadata if program == last_program else {}),
+                "dagster/partition_row_count": count,
+            },
             tags={**tags, DATA_VERSION: version(store, table, [program])},
         )
 

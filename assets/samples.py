@@ -1,6 +1,7 @@
 """One step and one record as people read them: program, step, reasoning, verdict."""
 
 import json
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from steptp_dagster.dataset.store import WHOLE, Store
 
 #: Characters of a text; metadata lies in Dagster's event log and should stay small.
 LONGEST: Final = 3000
+#: Characters of a line.
+LINE: Final = 110
 
 
 def step_sample(store: Store, programs: Sequence[str]) -> Metadata:
@@ -97,13 +100,17 @@ def verdict_words(verdict: Row) -> str:
 
 
 def block(text: str) -> str:
-    """A text as it is; a long one is cut."""
-    cut = (
-        text
-        if len(text) <= LONGEST
-        else f"{text[:LONGEST]}\n[{len(text) - LONGEST} more characters]"
-    )
-    return f"````text\n{cut}\n````\n"
+    """A text in lines that fit a page; one that is very long is cut."""
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}\n[{len(text) - LONGEST} more characters]"
+    lines = [part for line in text.splitlines() for part in folded(line)]
+    return "\n".join(["````text", *lines, "````\n"])
+
+
+def folded(line: str) -> list[str]:
+    """A line of prose in pieces; programs have few blanks and stay whole."""
+    pieces = textwrap.wrap(line, LINE, break_long_words=False, break_on_hyphens=False)
+    return pieces if len(line) > LINE else [line]
 
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - JSON

@@ -9,6 +9,7 @@ import pytest
 
 from assets.common import Result, by_program, schema_spec, tally
 from assets.display import LINEAGE, column_schema
+from assets.samples import block
 from assets.statistics import statistics, summary
 from assets.warehouse import warehouse_asset
 from resources.build import Build
@@ -195,3 +196,12 @@ def test_a_tally_counts_the_most_frequent_first() -> None:
     text = tally(pl.DataFrame({"c": ["b", "a", "b"]}), "c").value
     assert text is not None
     assert text.splitlines()[2:] == [f"| b | 2 | {'█' * 30} |", f"| a | 1 | {'█' * 15} |"]
+
+
+def test_long_lines_of_a_sample_are_folded_and_long_texts_cut() -> None:
+    text = block("word " * 60 + "\n" + "x" * 300)
+    lines = text.splitlines()
+    assert lines[0] == "````text" and lines[-1] == "````"
+    assert max(len(line) for line in lines[1:-2]) <= 110
+    assert lines[-2] == "x" * 300
+    assert "[1000 more characters]" in block("y" * 4000)

@@ -1,5 +1,7 @@
 """The same assets on other executors; what is not installed is skipped with words."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import dagster as dg
 import pytest
 
 from resources.executors import BadExecutor, concurrent, executor
+from steptp_dagster import paths
 
 
 def test_the_default_is_this_process() -> None:
@@ -79,7 +82,6 @@ COUNTED = """
 import dagster as dg
 from pathlib import Path
 from resources.executors import executor
-from assets.partitions import PROGRAMS
 
 FOLDER = Path({folder!r})
 PARTS = dg.StaticPartitionsDefinition([f"p{{n:03d}}" for n in range(20)])
@@ -95,38 +97,28 @@ def counted() -> dg.MaterializeResult:
     return dg.MaterializeResult(metadata={{"files": len(list(FOLDER.iterdir()))}})
 
 defs = dg.Definitions(assets=[made, counted], executor=executor())
-def job():
-    return defs.resolve_implicit_global_asset_job_def()
 """
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_a_run_on_a_local_dask_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All partitions in one step on a Dask worker, then a step that sees what it wrote."""
     pytest.importorskip("dagster_dask", reason="extra 'dask' is not installed")
-    made = tmp_path / "made"
+    made, home = tmp_path / "made", tmp_path / "home"
     made.mkdir()
+    home.mkdir()
+    (home / "dagster.yaml").write_text(paths.SETTINGS)
     (tmp_path / "clustered.py").write_text(COUNTED.format(folder=str(made)))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    places = [str(tmp_path), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(p for p in places if p))
     monkeypatch.setenv("STEPTP_EXECUTOR", "dask")
     monkeypatch.setenv("STEPTP_MAX_CONCURRENT", "2")
-    with dg.instance_for_test() as instance:
-        tags = {
-            "dagster/asset_partition_range_start": "p000",
-            "dagster/asset_partition_range_end": "p019",
-        }
-        target = dg.reconstructable(_job_of("clustered"))
-        with dg.execute_job(target, instance=instance, tags=tags) as result:
-            assert result.success
-        record = instance.fetch_materializations(dg.AssetKey("counted"), limit=1).records[0]
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    for selected in (["made", "--partition-range", "p000...p019"], ["counted"]):
+        command = ["-m", "dagster", "asset", "materialize", "-m", "clustered", "--select"]
+        subprocess.run([sys.executable, *command, *selected], check=True, timeout=400)
+    with dg.DagsterInstance.get() as instance:
+        (record,) = instance.fetch_materializations(dg.AssetKey("counted"), limit=1).records
         event = record.asset_materialization
         assert event is not None
         assert event.metadata["files"].value == 20
-
-
-def _job_of(module: str) -> "dg.JobDefinition":
-    import importlib
-
-    function = importlib.import_module(module).job
-    return function
