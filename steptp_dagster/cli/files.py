@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from steptp_dagster.cli.output import Failure, read_text, say
 from steptp_dagster.leir.compact_parser import is_compact, parse_compact, read_either
@@ -11,6 +12,9 @@ from steptp_dagster.leir.signature import Signature
 from steptp_dagster.leir.texterror import TextError, excerpt, position
 from steptp_dagster.leir.validity import check
 from steptp_dagster.leir.violation import Violation
+
+#: Longest text of a candidate, in characters: hundreds of times the longest program known.
+MAX_CANDIDATE: Final = 4 * 2**20
 
 
 def folder(name: str) -> Path | None:
@@ -30,6 +34,11 @@ def read_original(name: str) -> tuple[ReadFile, str]:
 def read_candidate(name: str, inherit: Signature) -> tuple[ReadFile, str]:
     """A candidate; without a header it has its original's signature. Fails with exit code 2."""
     text = read_text(name)
+    if len(text) > MAX_CANDIDATE:
+        raise Failure(
+            f"{name}: {len(text)} characters; a candidate has at most {MAX_CANDIDATE}: "
+            "leave out what is not LEIR"
+        )
     try:
         return read_either(text, inherit=inherit), text
     except TextError as error:

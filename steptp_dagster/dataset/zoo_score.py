@@ -22,6 +22,8 @@ RIGHT_SHARE: Final = 0.95
 #: Most mutants of a translation, and of the result of a step; programs by hand give all.
 _OF_TRANSLATION: Final = 24
 _OF_STEP: Final = 6
+#: Mutants that a sample is drawn from, for each that is wanted.
+_FOR_EACH: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,14 @@ def sample(seed: int, count: int, progress: "Progress[Part]") -> Outcome:
 
 
 def sampled(seed: int, count: int) -> list[Mutant]:
-    """The mutants of ``sample``: kinds take turns, and within a kind a rank decides."""
+    """The mutants of ``sample``: kinds take turns, and within a kind a rank decides.
+
+    Programs are spoilt in an order of their own until there are a few times as many as wanted.
+    """
     by_kind: dict[str, list[Mutant]] = {}
-    for base in by_hand():
+    for base in sorted(by_hand(), key=lambda base: _digest(seed, base.name)):
+        if sum(map(len, by_kind.values())) >= _FOR_EACH * count:
+            break
         for mutant in mutants(base, seed, 1):
             by_kind.setdefault(mutant.kind, []).append(mutant)
     ranked = [sorted(each, key=partial(_rank, seed)) for each in by_kind.values()]
@@ -152,7 +159,11 @@ def _first(base: Base, seed: int, most: int | None) -> list[Mutant]:
 
 
 def _rank(seed: int, mutant: Mutant) -> str:
-    text = f"{seed}\0{mutant.base}\0{mutant.kind}\0{mutant.place}"
+    return _digest(seed, mutant.base, mutant.kind, mutant.place)
+
+
+def _digest(seed: int, *names: str) -> str:
+    text = "\0".join((str(seed), *names))
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -242,15 +242,15 @@ def test_translate_a_library_program_and_a_file(tmp_path: Path) -> None:
 
 
 def test_zoo() -> None:
-    result = run("zoo", "--sample", "40", "--json")
+    result = run("zoo", "--sample", "31", "--json")
     report = data(result)
     assert (result.exit_code, report["passed"]) == (0, True)
     assert report["wrong"] == report["rejected"] >= 30
     assert report["kinds"] >= 12
     mutation = report["mutation"]
-    assert mutation["mutants"] == 40
+    assert mutation["mutants"] == 31
     assert mutation["missed"] == []
-    assert mutation["rejected"] == mutation["different"] >= 20
+    assert mutation["rejected"] == mutation["different"] >= 15
     assert mutation["published_rule_accepts"] <= mutation["executable"]
     assert len(mutation["kinds"]) >= 20
     assert run("zoo", "--sample", "-1").exit_code == 2

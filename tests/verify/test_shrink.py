@@ -23,6 +23,7 @@ def pair(original: str, *edits: tuple[str, str]) -> tuple[SignedProgram, SignedP
     return first, read(candidate, inherit=first.signature).signed
 
 
+@pytest.mark.slow
 def test_only_the_mistake_is_left() -> None:
     wrong = pair(
         originals.SOFTMAX,

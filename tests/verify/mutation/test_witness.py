@@ -95,6 +95,7 @@ def test_lost_digits_are_seen() -> None:
     assert found.how == "accuracy"
 
 
+@pytest.mark.slow
 def test_no_right_form_of_the_zoo_has_a_witness_against_it() -> None:
     """The witnesses are worth something only if right programs pass them."""
     wrong = {b.name: w for b in by_hand() if (w := Judge(b.original).witness(b.form)) is not None}
