@@ -6,6 +6,7 @@ Every map is injective on the tensor's box, so elements that were apart stay apa
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
+from operator import is_
 from typing import Final, Literal
 
 from steptp_dagster.leir.affine import is_opaque
@@ -227,7 +228,7 @@ def with_accesses(
             return change(path, node) if isinstance(node, Access) else node
 
         return map_equation(statement, lambda expr: map_expr(expr, visit))
-    body = tuple(with_accesses(s, (*path, i), change) for i, s in enumerate(statement.body))
-    if all(a is b for a, b in zip(body, statement.body, strict=True)):
+    body = tuple([with_accesses(s, (*path, i), change) for i, s in enumerate(statement.body)])
+    if all(map(is_, body, statement.body)):
         return statement
     return replace(statement, body=body)

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Access, Nest, Program
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.nest_memory import known_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, at
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
@@ -104,7 +106,7 @@ class SetStorageLayout(Strategy):
 
         for layout, broken in judged(offered, judge):
             site = self._site(path, tensor, layout)
-            if broken is None and self.apply(program, site).program == program.program:
+            if broken is None and layout.kind == "permute" and self._changes_nothing(program, site):
                 message = f"the subscripts of {tensor} that change places are equal"
                 yield Refusal(self.name, path, "layout-unchanged", message)
             elif broken is None:
@@ -114,6 +116,9 @@ class SetStorageLayout(Strategy):
             else:
                 yield Refusal(self.name, path, *broken)
 
+    def _changes_nothing(self, program: SignedProgram, site: Site) -> bool:
+        return self.apply(program, site).program == program.program
+
     def _site(self, path: Path, tensor: str, layout: Layout) -> Site:
         return Site.of(self.name, path, tensor=tensor, **parameters(layout))
 
@@ -121,7 +126,7 @@ class SetStorageLayout(Strategy):
         """Map the subscripts of every access to the tensor."""
         tensor, layout = site.text("tensor"), layout_of(site)
         shape = Analysis.of(program).shapes[tensor]
-        converter_at = Analysis.of(program).accesses.converter
+        converter_at = cache(Analysis.of(program).accesses.converter)
 
         def change(path: Path, node: Access) -> Access:
             if node.name != tensor:
@@ -129,8 +134,11 @@ class SetStorageLayout(Strategy):
             converter = converter_at(path)
             return replace(node, subscripts=layout.subscripts(node.subscripts, shape, converter))
 
-        nests = (with_accesses(n, (i,), change) for i, n in enumerate(program.program.nests))
-        kept = tuple(nest for nest in nests if isinstance(nest, Nest))
+        nests = [
+            with_accesses(nest, (i,), change) if tensor in known_nest(nest).outline.names else nest
+            for i, nest in enumerate(program.program.nests)
+        ]
+        kept = tuple([nest for nest in nests if isinstance(nest, Nest)])
         return SignedProgram(Program(kept), program.signature)
 
     def explain(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
