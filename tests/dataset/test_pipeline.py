@@ -19,7 +19,8 @@ name: small
 seed: 3
 dtypes: [f32]
 programs: [{name: softmax}, {name: GELU}]
-steps: {sites: 1, depth: 1, chains: 1, chain_sites: 1}
+steps: {sites: 1, depth: 1, chains: 1, chain_sites: 1, trajectories: 2, negatives: 3}
+balance: {base: standard, minimum: 0, program_strategy_cap: 1}
 splits: {train: 0.5, validation: 0.5, test: 0.0}
 """
 LIMIT = 400
@@ -98,7 +99,9 @@ def parquet(folder: Path) -> dict[str, bytes]:
     stages = [
         path
         for path in data.glob("stages/*/*/*.parquet")
-        if not path.relative_to(data / "stages").parts[0].startswith(("lineage-", "timings-"))
+        if not path.relative_to(data / "stages")
+        .parts[0]
+        .startswith(("lineage-", "timings-", "runs"))
     ]
     exported = [path for path in (data / "export").rglob("*") if path.is_file()]
     return {str(p.relative_to(data)): p.read_bytes() for p in sorted([*stages, *exported])}
@@ -124,6 +127,9 @@ def test_every_step_is_verified_and_every_record_is_an_accepted_one(one: Path) -
     verdicts = pl.read_parquet(tables / "gpu_verification.parquet")
     records = pl.read_parquet(tables / "filtered_dataset.parquet")
     assert steps.height >= 10
+    assert set(records["task"]) == {"single", "multi", "trajectory", "negative"}
+    capped = pl.read_parquet(tables / "balance.parquet").filter(pl.col("dimension") == "strategy")
+    assert capped["before"].sum() > capped["after"].sum()
     assert set(steps["step_id"]) == set(verdicts["step_id"])
     shown = records.explode("step_ids").join(verdicts, left_on="step_ids", right_on="step_id")
     assert shown["equal_pass"].all()
@@ -131,17 +137,20 @@ def test_every_step_is_verified_and_every_record_is_an_accepted_one(one: Path) -
     assert steps["mismatches"].list.len().sum() == 0
 
 
-def test_a_record_is_replayed_from_its_source(one: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "whole"), [("trajectory", "trajectory"), ("negative", "wrong candidate")]
+)
+def test_a_record_is_replayed_from_its_source(one: Path, task: str, whole: str) -> None:
     records = pl.read_parquet(one / "data" / "export" / "tables" / "filtered_dataset.parquet")
     steps = pl.read_parquet(one / "data" / "export" / "tables" / "transformed_steps.parquet")
-    chained = records.explode("step_ids").join(
-        steps.filter(pl.col("step_depth") == 1), left_on="step_ids", right_on="step_id"
-    )
-    done = steptp(one, "replay", chained["record_id"][0], "--json")
+    chosen = records.filter(pl.col("task") == task).sort("record_id").row(0, named=True)
+    (last,) = steps.filter(pl.col("step_id") == chosen["step_ids"][-1])["step_depth"]
+    done = steptp(one, "replay", chosen["record_id"], "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [row["what"] for row in rows][:2] == ["code", "translation"]
-    assert sum(row["what"].startswith("step") for row in rows) == 2
+    assert rows[-1]["what"] == whole
+    assert sum(row["what"].startswith("step") for row in rows) == last + 1
     assert {row["same"] for row in rows} == {"yes"}
 
 
