@@ -16,7 +16,9 @@ The last seven cost a hundred times the first two, so they are counted for a sam
 sources, and of the results of steps the ``RESULTS`` whose ids come first (ids are digests).
 """
 
-from collections.abc import Callable, Collection, Mapping
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from steptp_dagster.dataset.schemas import Row
@@ -105,11 +107,26 @@ def _by_tvm(signed: SignedProgram) -> dict[str, str]:
         copies += here
     if copies > MOST_COPIES:
         raise TooManyCopies
-    whole = cuda_source(signed)
+    with _quiet():
+        whole = cuda_source(signed)
     _, *pieces = whole.split(_KERNEL)
     # Declarations in front of the definitions have no body.
     kernels = [f"{_KERNEL}{piece}" for piece in pieces if "{" in piece]
     return {"tvm_file": whole, "tvm_kernels": "".join(kernels)}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing on standard error: TVM warns of powers there, from C++."""
+    kept = os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def _by_us(signed: SignedProgram) -> dict[str, str]:
