@@ -29,7 +29,7 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import equations
 
 #: Results of steps that are counted in all languages.
-RESULTS: Final = 60
+RESULTS: Final = 40
 LEIR_FORMS: Final = ("leir", "compact")
 OTHER_FORMS: Final = (
     "tir_blocks",

@@ -283,7 +283,10 @@ def full_disk(after: int, real: Callable[..., None]) -> Callable[..., None]:
     return write
 
 
-@pytest.mark.parametrize("after", [0, 5, len(STABLE)])
+@pytest.mark.parametrize(
+    "after",
+    [5, pytest.param(0, marks=pytest.mark.slow), pytest.param(len(STABLE), marks=pytest.mark.slow)],
+)
 def test_a_full_disk_leaves_the_old_export(
     warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
@@ -297,6 +300,7 @@ def test_a_full_disk_leaves_the_old_export(
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
 
 
+@pytest.mark.slow
 def test_a_failing_move_leaves_the_old_export(
     warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

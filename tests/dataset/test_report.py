@@ -70,6 +70,7 @@ def test_an_empty_data_set_has_a_report(data: Path, tmp_path: Path) -> None:
         assert report_html(connection).count("<p>None.</p>") == len(PARTS)
 
 
+@pytest.mark.slow
 def test_report_is_written_beside_the_data(data: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(steptp, ["report", "--data", str(data)])
     assert result.exit_code == 0, result.output
