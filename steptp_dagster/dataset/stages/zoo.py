@@ -1,7 +1,12 @@
-"""The zoo: the verifier tried on pairs that are known to be wrong, and on right ones."""
+"""The zoo: the verifier tried on pairs that are known to be wrong, and on right ones.
+
+Besides the pairs by hand there is a sample of mutants of right programs; those that truly differ
+(``verify.mutation.witness``) are wrong pairs of the kind ``mutant: KIND``.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Final
 
 from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
@@ -11,6 +16,8 @@ from steptp_dagster.dataset.store import WHOLE, Store
 from steptp_dagster.dataset.versions import code_version
 from steptp_dagster.progress import Progress
 
+#: How many mutants are tried; ``steptp zoo`` tries all.
+MUTANTS: Final = 90
 STAGE = Stage("zoo", {"zoo": ZOO}, {"zoo": ("wrong", "kind", "pair")})
 
 
@@ -32,18 +39,31 @@ def work(unit: Unit) -> Made:
 
 
 def _rows(seed: int) -> dict[str, list[Row]]:
+    from steptp_dagster.dataset.zoo_score import sample
+    from steptp_dagster.progress import silent
     from steptp_dagster.verify.zoo import run
 
-    return {
-        "zoo": [
-            {
-                "pair": entry.pair.name,
-                "kind": entry.pair.kind,
-                "wrong": not entry.right,
-                "accepted": entry.verdict.accepted,
-                "reason": entry.verdict.reason,
-                "published_rule": entry.published,
-            }
-            for entry in run(seed).entries
-        ]
-    }
+    by_hand: list[Row] = [
+        {
+            "pair": entry.pair.name,
+            "kind": entry.pair.kind,
+            "wrong": not entry.right,
+            "accepted": entry.verdict.accepted,
+            "reason": entry.verdict.reason,
+            "published_rule": entry.published,
+        }
+        for entry in run(seed).entries
+    ]
+    mutants: list[Row] = [
+        {
+            "pair": f"{result.base}: {result.place}",
+            "kind": f"mutant: {result.kind}",
+            "wrong": True,
+            "accepted": result.accepted,
+            "reason": result.reason,
+            "published_rule": result.published,
+        }
+        for result in sample(seed, MUTANTS, silent).score.results
+        if result.different
+    ]
+    return {"zoo": by_hand + mutants}
