@@ -112,8 +112,7 @@ def test_neighbours_share_a_run() -> None:
 
 
 def test_nightly_takes_all_programs() -> None:
-    with dg.instance_for_test() as instance:
-        context = dg.build_schedule_context(instance=instance)
+    with dg.instance_for_test() as instance, dg.build_schedule_context(instance) as context:
         assert isinstance(nightly(context), dg.SkipReason)
         instance.add_dynamic_partitions("programs", ["x", "y", "z"])
         request = nightly(context)

@@ -94,6 +94,7 @@ def server(project: Path) -> Iterator[Server]:
             running.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
         log.close()
 
 
