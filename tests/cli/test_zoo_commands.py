@@ -1,10 +1,11 @@
-"""``steptp shrink`` on files."""
+"""``steptp shrink`` on files, and what ``steptp replay`` compares of a verdict."""
 
 from pathlib import Path
 
 from click.testing import CliRunner
 
 from steptp_dagster.cli.main import steptp
+from steptp_dagster.cli.replay import evidence
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.verify.zoo import originals
 
@@ -29,3 +30,11 @@ def test_shrink_writes_the_smaller_pair(tmp_path: Path) -> None:
     assert "accepted" in same[2]
     assert run("shrink", str(original), str(candidate), "--budget", "0")[0] == 2
     assert run("shrink", str(original), str(tmp_path / "none.leir"))[0] == 2
+
+
+def test_replay_compares_every_figure_of_a_verdict() -> None:
+    row = {"bitwise": True, "reason": None, "static": "[]", "numeric": "[0.1]", "margins": "{}"}
+    changed = [{**row, "bitwise": False}, {**row, "numeric": "[0.10000000000000002]"}]
+    digests = [evidence(each) for each in (row, *changed, {**row, "margins": '{"D=zeros":1.0}'})]
+    assert len(set(digests)) == 4
+    assert evidence({**row, "step_id": "another"}) == digests[0]
