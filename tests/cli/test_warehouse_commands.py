@@ -216,7 +216,7 @@ def test_replay_wants_a_record_or_step(run: Run) -> None:
 def test_a_bad_profile_is_said() -> None:
     result = CliRunner().invoke(steptp, ["build", "--profile", "huge"])
     assert result.exit_code == 2
-    assert result.stderr == "steptp: no profile 'huge'; there are default, tiny, or give a .yaml\n"
+    assert result.stderr == "steptp: no profile 'huge'; there are cpu, default, full, tiny, or give a .yaml\n"
 
 
 def test_a_defect_is_a_message_and_not_a_traceback(
