@@ -12,7 +12,7 @@ from steptp_dagster.leir.accesses import Accesses, Statement, Use
 from steptp_dagster.leir.ast import Access, Binary, Equation, Nest
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.typing import Typed, typed_equation
-from steptp_dagster.leir.walk import Path, accesses_in, equations_in, expressions, iter_expr
+from steptp_dagster.leir.walk import Path, accesses_in, children, equations_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,7 @@ class Flow:
 def flows(nest: Nest) -> tuple[Flow, ...]:
     """The flow of every equation of a nest, in text order."""
     return tuple(
-        Flow(
-            one.path,
-            one.equation,
-            one.equation.target.name,
-            _read(one.equation),
-            _subtracted(one.equation),
-        )
+        Flow(one.path, one.equation, one.equation.target.name, *_scanned(one.equation))
         for one in equations_in(nest)
     )
 
@@ -58,17 +52,25 @@ def writes_of(accesses: Accesses, name: str) -> list[Use]:
     return accesses.writes_until(name, len(accesses.known))
 
 
-def _read(equation: Equation) -> frozenset[str]:
-    below = [*equation.target.subscripts, *expressions(equation)[1:]]
-    return frozenset([a.name for expr in below for a in accesses_in(expr)])
-
-
-def _subtracted(equation: Equation) -> dict[str, tuple[Binary, ...]]:
-    found: dict[str, list[Binary]] = {}
-    for node in iter_expr(equation.value):
-        if isinstance(node, Binary) and node.op == "-" and isinstance(node.right, Access):
-            found.setdefault(node.right.name, []).append(node)
-    return {name: tuple(nodes) for name, nodes in found.items()}
+def _scanned(equation: Equation) -> tuple[frozenset[str], dict[str, tuple[Binary, ...]]]:
+    """The tensors that an equation reads, and the differences in its value."""
+    read: set[str] = set()
+    differences: dict[str, tuple[Binary, ...]] = {}
+    waiting = [equation.value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Access):
+            read.add(node.name)
+        elif isinstance(node, Binary) and node.op == "-" and isinstance(node.right, Access):
+            name = node.right.name
+            differences[name] = (*differences.get(name, ()), node)
+        waiting.extend(children(node))
+    others = equation.target.subscripts
+    if equation.guard is not None:
+        others = (*others, equation.guard)
+    for expr in others:
+        read.update([access.name for access in accesses_in(expr)])
+    return frozenset(read), differences
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ Nothing here reorders: an operand that goes leaves all others where they are.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steptp_dagster.leir.ast import Binary, Expr, Int, Real, Unary
-from steptp_dagster.leir.walk import accesses_in, children, indices_in, with_children
+from steptp_dagster.leir.ast import Access, Binary, Expr, Index, Int, Real, Unary
+from steptp_dagster.leir.walk import children, with_children
 
 At = tuple[int, ...]
 
@@ -50,7 +50,13 @@ def parts_of(expr: Expr, at: At = ()) -> Iterator[tuple[At, Expr]]:
 
 def is_literal(expr: Expr) -> bool:
     """Whether an expression is made of literals alone."""
-    return not indices_in(expr) and not any(True for _ in accesses_in(expr))
+    waiting = [expr]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Access | Index):
+            return False
+        waiting.extend(children(node))
+    return True
 
 
 def negated(expr: Expr) -> Expr:
