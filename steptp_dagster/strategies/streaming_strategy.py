@@ -62,7 +62,11 @@ class StreamingStrategy(Strategy, Generic[Match]):
 
     @cached_property
     def _candidates(self) -> PerProgram[tuple[Match | Miss, ...]]:
-        """``candidates``, remembered."""
+        """``candidates``, remembered.
+
+        Matches are used by their paths, loops and names, never as objects of one analysis, which
+        may have been forgotten meanwhile.
+        """
         return PerProgram(lambda program: tuple(self.candidates(program)))
 
     def found_at(self, program: SignedProgram, site: Site) -> Match:

@@ -2,14 +2,17 @@
 
 import pytest
 
+from steptp_dagster.leir import nest_memory
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.canonical import leir_id
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.dataflow import Groups, flows
+from steptp_dagster.strategies.registry import own_strategies, strategy
 from steptp_dagster.strategies.remembered import PerProgram
+from steptp_dagster.strategies.step import Step, take
 from steptp_dagster.strategies.values import ValueFacts
-from tests.support.strategy_cases import all_cases
+from tests.support.strategy_cases import all_cases, cases_of
 
 HEAD = "# input A f32[4]\n# output E f32[4]\n"
 #: ``D`` and ``F`` depend on each other, ``E`` on both, ``C`` on data alone; nobody needs ``G``.
@@ -62,6 +65,26 @@ def test_facts_do_not_depend_on_what_was_asked_before(inputs: str) -> None:
         one, other = (ValueFacts(program, inputs) for _ in range(2))  # type: ignore[arg-type]
         first = {name: one.tensor(name) for name in names}
         assert first == {name: other.tensor(name) for name in reversed(names)}
+
+
+@pytest.mark.parametrize("name", sorted(own_strategies()))
+def test_what_surveys_remember_outlives_the_analyses(name: str) -> None:
+    """A step taken when all analyses are forgotten is the step of a program seen anew."""
+    one = strategy(name)
+    for case in cases_of(name):
+        program, twin = (SignedProgram(case.before.program, case.before.signature) for _ in "ab")
+        sites = one.survey(program).sites
+        if not sites:
+            continue
+        nest_memory.forget()
+        Analysis._recent.clear()
+        late, anew = (take(one, p, sites[-1]) for p in (program, twin))
+        assert isinstance(late, Step)
+        assert isinstance(anew, Step)
+        assert late.after == anew.after
+        assert late.explanation == anew.explanation
+        return
+    raise AssertionError(f"no case of {name} has a site")
 
 
 def test_programs_are_remembered_by_identity() -> None:
