@@ -104,8 +104,25 @@ class TypedEquation:
     guard: Typed | None
 
 
+#: Typed trees of the equation objects that were asked about last.
+_asked: Final[dict[int, TypedEquation]] = {}
+_REMEMBERED: Final = 512
+
+
 def typed_equation(equation: Equation) -> TypedEquation:
-    """The types of all nodes of an equation. Total: also on equations that break type rules."""
+    """The types of all nodes of an equation. Total: also on equations that break type rules.
+
+    Kept by the object, since the trees hold its nodes with their positions.
+    """
+    known = _asked.get(id(equation))
+    if known is None or known.equation is not equation:
+        if len(_asked) >= _REMEMBERED:
+            _asked.clear()
+        known = _asked[id(equation)] = _typed_equation(equation)
+    return known
+
+
+def _typed_equation(equation: Equation) -> TypedEquation:
     stored = DTYPES[equation.target.dtype].evaluation
     context = stored if stored.is_float else _F64
     guard = None if equation.guard is None else _settled(_build(equation.guard, _F64), _BOOL)
