@@ -110,7 +110,7 @@ def test_the_way_down(run: Run) -> None:
     assert whats[:2] == ["source", "translation"]
     steps = [link["id"] for link in program if link["what"] == "step"]
     assert len(steps) == 4
-    assert whats.count("record") == 4
+    assert whats.count("record") >= 4
     root = next(link["id"] for link in program if link["what"] == "translation")
     below = links(run("lineage", root, "--down", "--json"))
     assert [link["id"] for link in below if link["what"] == "step"] == steps
