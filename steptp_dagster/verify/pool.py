@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -17,6 +18,7 @@ from pebble import ProcessExpired, ProcessPool
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.verify import reasons, worker
 from steptp_dagster.verify.record import Verdict, rejection
+from steptp_dagster.verify.shared import shared_folder
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -24,6 +26,10 @@ Key = TypeVar("Key", bound=Hashable)
 Judge = Callable[[list[tuple[SignedProgram, SignedProgram]], int, str], list[Verdict]]
 
 BATCH: Final = 20
+#: How often a pair that a worker died of is judged alone.
+_TRIES: Final = 2
+#: How often workers that all died are replaced.
+_RENEWALS: Final = 100
 _PRELOAD: Final = ["steptp_dagster.verify.preload"]
 
 
@@ -55,17 +61,12 @@ class Verifier:
         self._judge = judge
         self._in_flight = 2 * workers
         self._scheduled: set[Any] = set()
-        self._shared = TemporaryDirectory(
-            prefix="steptp-", dir=cache_dir, ignore_cleanup_errors=True
-        )
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_PRELOAD)
-        self._pool = ProcessPool(
-            max_workers=workers,
-            context=context,
-            initializer=worker.start,
-            initargs=(memory_mb, self._shared.name),
-        )
+        self._shared = shared_folder(cache_dir)
+        self._memory_mb = memory_mb
+        self._lock = Lock()
+        self._closed = False
+        self._renewals = 0
+        self._pool = self._new_pool()
 
     def __enter__(self) -> Self:
         return self
@@ -78,11 +79,23 @@ class Verifier:
     ) -> None:
         self.close()
 
+    def _new_pool(self) -> ProcessPool:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(_PRELOAD)
+        return ProcessPool(
+            max_workers=self.workers,
+            context=context,
+            initializer=worker.start,
+            initargs=(self._memory_mb, self._shared.name),
+        )
+
     def close(self) -> None:
         """Stop all workers; who still waits for a verdict, in another thread, gets CancelledError.
 
         Nothing happens where it is closed already.
         """
+        with self._lock:
+            self._closed = True
         self._pool.stop()  # type: ignore[no-untyped-call]
         for future in list(self._scheduled):
             future.cancel()
@@ -115,7 +128,20 @@ class Verifier:
 
     def _schedule(self, pairs: list[tuple[SignedProgram, SignedProgram]], target: str) -> Any:  # noqa: ANN401
         arguments = (pairs, self.seed, target)
-        future = self._pool.schedule(self._judge, args=arguments, timeout=self.timeout_s)
+        with self._lock:
+            if self._closed:
+                raise CancelledError
+            try:
+                future = self._pool.schedule(self._judge, args=arguments, timeout=self.timeout_s)
+            except RuntimeError:
+                # A worker that is killed between two tasks breaks the whole pool.
+                self._renewals += 1
+                if self._renewals > _RENEWALS:
+                    raise
+                self._pool.stop()  # type: ignore[no-untyped-call]
+                self._pool.join()
+                self._pool = self._new_pool()
+                future = self._pool.schedule(self._judge, args=arguments, timeout=self.timeout_s)
         self._scheduled.add(future)
         future.add_done_callback(self._scheduled.discard)
         return future
@@ -125,16 +151,30 @@ class Verifier:
         batch: list[tuple[Key, SignedProgram, SignedProgram]],
         future: Any,  # noqa: ANN401
         target: str,
+        tries: int = _TRIES,
     ) -> list[Verdict]:
-        """The verdicts of a scheduled batch; if it failed, its pairs are judged one by one."""
+        """The verdicts of a scheduled batch; if it failed, its pairs are judged one by one.
+
+        A worker may die of what is not its pair's fault (the system kills whom it likes when
+        memory is short), so a pair that it died of alone is tried once more.
+        """
         failure = _failure(future)
+        while failure is _BROKEN:
+            future = self._schedule([pair[1:] for pair in batch], target)
+            failure = _failure(future)
         if failure is None:
             verdicts: list[Verdict] = future.result()
             return verdicts
         if len(batch) == 1:
+            if failure.reason == reasons.CRASHED and tries > 1:
+                again = self._schedule([batch[0][1:]], target)
+                return self._verdicts(batch, again, target, tries - 1)
             return [replace(failure, target=target)]
         alone = [([pair], self._schedule([pair[1:]], target)) for pair in batch]
         return [v for pair, again in alone for v in self._verdicts(pair, again, target)]
+
+
+_BROKEN: Final = rejection(reasons.CRASHED, "all workers died")
 
 
 def _failure(future: Any) -> Verdict | None:  # noqa: ANN401
@@ -143,6 +183,8 @@ def _failure(future: Any) -> Verdict | None:  # noqa: ANN401
         future.result()
     except CancelledError:
         raise
+    except BrokenProcessPool:
+        return _BROKEN
     except FutureTimeout:
         return rejection(reasons.TIMED_OUT, "no verdict in time")
     except MemoryError:
@@ -150,5 +192,7 @@ def _failure(future: Any) -> Verdict | None:  # noqa: ANN401
     except ProcessExpired as died:
         return rejection(reasons.CRASHED, f"the worker died with exit code {died.exitcode}")
     except Exception as error:  # noqa: BLE001  (whatever a pair provokes is its verdict)
+        if "bad_alloc" in str(error):  # how TVM tells it
+            return rejection(reasons.OUT_OF_MEMORY, "the worker's memory limit was reached")
         return rejection(reasons.CRASHED, f"{type(error).__name__}: {error}")
     return None

@@ -12,6 +12,8 @@ import pickle
 from collections.abc import Callable, Hashable
 from hashlib import blake2b
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -19,7 +21,31 @@ T = TypeVar("T")
 #: Files that are kept, and bytes of the largest one.
 _FILES: Final = 48
 _LARGEST: Final = 64 * 2**20
+_PREFIX: Final = "steptp-workers-"
 _folder: list[Path] = []
+
+
+def shared_folder(parent: str | Path | None) -> "TemporaryDirectory[str]":
+    """A new folder for the workers of one pool, below ``parent`` or the system's temporary one.
+
+    It is named after this process. Folders of processes that were killed are removed.
+    """
+    for left in Path(parent or gettempdir()).glob(f"{_PREFIX}*"):
+        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not _runs(int(owner)):
+            rmtree(left, ignore_errors=True)
+    name = f"{_PREFIX}{os.getpid()}-"
+    return TemporaryDirectory(prefix=name, dir=parent, ignore_cleanup_errors=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
 
 
 def use(folder: Path | None) -> None:

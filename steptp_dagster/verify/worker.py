@@ -1,15 +1,21 @@
 """What runs inside a worker process of ``pool.Verifier``."""
 
+import ctypes
 import os
 import resource
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing import forkserver
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from steptp_dagster.verify.batch import Pair
     from steptp_dagster.verify.record import Verdict
+
+_PARENT_DEATH_SIGNAL: Final = 1
 
 
 def quieten_tvm() -> None:
@@ -27,6 +33,7 @@ def start(memory_mb: int, shared_folder: str | None = None) -> None:
 
     ``shared_folder`` is where the workers of one pool share results (``shared``).
     """
+    _die_with_parent()
     quieten_tvm()
     import steptp_dagster.verify.batch  # noqa: F401  (so that the limit counts from here)
     from steptp_dagster.verify import shared
@@ -36,8 +43,11 @@ def start(memory_mb: int, shared_folder: str | None = None) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or limit < hard:
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-    # The runtime prints a screenful per crash; the pool reports the exit code instead.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    # The runtime prints a screenful per crash; the pool reports the exit code instead. And what
+    # a program or TVM prints must not come between the results of a command.
+    silence = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(silence, stream)
 
 
 def judge(pairs: "Sequence[Pair]", seed: int, target: str) -> "list[Verdict]":
@@ -45,6 +55,27 @@ def judge(pairs: "Sequence[Pair]", seed: int, target: str) -> "list[Verdict]":
     from steptp_dagster.verify.batch import verify_batch
 
     return verify_batch(pairs, seed=seed, target=target)
+
+
+def _die_with_parent() -> None:
+    """Have the system kill this process when its parent dies: it may be in an endless loop then.
+
+    The parent is the fork server. It ends when nobody holds the pipe any more that says that it is
+    needed: the process that has the pool, and each worker (to start others, which ours do not).
+    Only Linux can do this.
+    """
+    if sys.platform != "linux":
+        return
+    server: Any = forkserver._forkserver
+    needed = getattr(server, "_forkserver_alive_fd", None)
+    if isinstance(needed, int):
+        with suppress(OSError):
+            os.close(needed)
+        server._forkserver_alive_fd = None
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() == 1:
+        os._exit(1)
 
 
 def _virtual_bytes() -> int:

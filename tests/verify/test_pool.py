@@ -1,6 +1,9 @@
 """The pool: order, isolation, and verdicts that do not depend on how work is divided."""
 
 from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
 
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
@@ -22,6 +25,7 @@ def marked(extent: int) -> SignedProgram:
 
 
 RIGHT = candidate("L^{20}_{a=0}[D^{f32,g}_{a}=2.5*A^{f32,g}_{a}-C^{f32,g}_{a};];")
+GIANT = "".join(f"L^{{{2**40}}}_{{{i}=0}}" for i in "acdfg") + "[D^{f32,g}_{a%20}=1;];"
 WRONG = candidate("L^{20}_{a=0}[D^{f32,g}_{a}=2.5*A^{f32,g}_{a}+C^{f32,g}_{a};];")
 
 
@@ -29,7 +33,7 @@ def outcomes(verdicts: Sequence[tuple[object, Verdict]]) -> list[tuple[object, s
     return [(key, verdict.reason or "accepted") for key, verdict in verdicts]
 
 
-def test_failures_cost_one_pair_each() -> None:
+def test_failures_cost_one_pair_each(capfd: pytest.CaptureFixture[str]) -> None:
     pairs = [
         ("right", ORIGINAL, RIGHT),
         ("crash", ORIGINAL, marked(judges.CRASH)),
@@ -37,6 +41,10 @@ def test_failures_cost_one_pair_each() -> None:
         ("hang", ORIGINAL, marked(judges.HANG)),
         ("memory", ORIGINAL, marked(judges.EXHAUST)),
         ("raises", ORIGINAL, marked(judges.RAISE)),
+        ("segfault", ORIGINAL, marked(judges.SEGFAULT)),
+        ("spins", ORIGINAL, marked(judges.SPIN)),
+        ("prints", ORIGINAL, marked(judges.PRINT)),
+        ("giant", ORIGINAL, candidate(GIANT)),
         ("right again", ORIGINAL, RIGHT),
     ]
     with Verifier(2, timeout_s=8, judge=judges.failing) as verifier:
@@ -49,11 +57,32 @@ def test_failures_cost_one_pair_each() -> None:
         ("hang", "timed-out"),
         ("memory", "out-of-memory"),
         ("raises", "crashed"),
+        ("segfault", "crashed"),
+        ("spins", "timed-out"),
+        ("prints", "different-mathematics"),
+        ("giant", "too-large"),
         ("right again", "accepted"),
     ]
     assert found[1][1].message == "the worker died with exit code -9"
     assert found[5][1].message == "RuntimeError: marked"
     assert outcomes(after) == [("later", "accepted")]
+    assert "PASSED" not in "".join(capfd.readouterr())
+
+
+def test_a_pair_is_not_blamed_for_a_worker_that_was_killed(tmp_path: Path) -> None:
+    with Verifier(1, judge=judges.dying_once, cache_dir=tmp_path) as verifier:
+        found = list(verifier.verify_many([("right", ORIGINAL, RIGHT)]))
+        assert len(list(tmp_path.glob("*/died.once"))) == 1
+    assert outcomes(found) == [("right", "accepted")]
+
+
+def test_workers_have_no_torch_and_stay_small() -> None:
+    pairs = [(i, ORIGINAL, (RIGHT, WRONG)[i % 2]) for i in range(4)]
+    with Verifier(1, judge=judges.measuring) as verifier:
+        [(_, told), *_] = verifier.verify_many(pairs)
+    facts = dict(told.versions)
+    assert facts["torch"] == "absent"
+    assert int(facts["resident MiB"]) <= 400
 
 
 def test_verdicts_do_not_depend_on_workers_or_batches() -> None:
