@@ -84,6 +84,7 @@ def test_a_new_program_makes_its_rows_and_no_others(graph: Graph) -> None:
     assert 0 < second["gpu_verification"] < first["gpu_verification"]
 
 
+@pytest.mark.slow
 def test_a_program_that_goes_is_forgotten_and_comes_back_for_nothing(graph: Graph) -> None:
     graph.run()
     assert graph.choose("GELU") == ("GELU",)
@@ -100,6 +101,7 @@ def test_partitions_have_data_versions_of_their_own(graph: Graph) -> None:
     assert before == {name: latest(graph, name) for name in before}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 def test_what_is_due(graph: Graph) -> None:
     parted = ("source_programs", "leir_programs", "transformed_steps", "gpu_verification")
