@@ -85,10 +85,19 @@ class Built:
         return tuple(_tensor(spec, generator) for spec in self.inputs)
 
     def blank(self) -> "tuple[torch.Tensor, ...]":
-        """Inputs of the right shapes with arbitrary contents: enough to export, however large."""
+        """Inputs of the right shapes, enough to export: zeros, whose memory is never touched.
+
+        Integers are those of ``example(0)``: translations ask which values subscripts have.
+        """
         import torch
 
-        return tuple(torch.empty(i.shape, dtype=_torch_dtype(i.dtype)) for i in self.inputs)
+        generator = torch.Generator().manual_seed(0)
+        return tuple(
+            torch.zeros(i.shape, dtype=_torch_dtype(i.dtype))
+            if _torch_dtype(i.dtype).is_floating_point
+            else _tensor(i, generator)
+            for i in self.inputs
+        )
 
 
 @dataclass(frozen=True)
