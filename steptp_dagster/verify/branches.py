@@ -3,7 +3,8 @@
 A program may be right on all the data it is run on and wrong where a condition of its own holds: on
 one value, on one sum. So each comparison of data that the original does not make must come out both
 ways on some data, and each ``max`` or ``min`` with a number that the original does not have must
-pick either side.
+pick either side. A test for infinity may stand where an outer one has ruled infinity out: there it
+counts how the test comes out wherever the indices let it be made.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,11 +21,13 @@ from steptp_dagster.leir.ast import (
     Equation,
     Expr,
     Index,
+    Inf,
     Int,
     Nest,
     Program,
     Real,
     Statement,
+    Unary,
 )
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.printer import expr_text
@@ -143,36 +146,58 @@ def _placed(statement: Equation, question: _Question, answer: Equation) -> Itera
     if not isinstance(marker, Call):
         raise TypeError("an answer is a maximum")
     asked = marker.arguments[1]
+    inside = not _of_infinity(question.condition)
     if statement.guard is not None:
-        for path in _contexts(statement.guard, question.node, asked):
+        for path in _contexts(statement.guard, question.node, asked, inside=inside):
             yield replace(answer, value=replace(marker, arguments=(answer.target, path)))
-    for path in _contexts(statement.value, question.node, asked):
+    for path in _contexts(statement.value, question.node, asked, inside=inside):
         value = replace(marker, arguments=(answer.target, path))
         yield replace(answer, value=value, guard=statement.guard)
 
 
-def _contexts(root: Expr, node: Expr, asked: Expr) -> Iterator[Expr]:
-    """``asked`` wherever ``node`` stands below ``root``, 0 where evaluation does not get there."""
+def _contexts(root: Expr, node: Expr, asked: Expr, *, inside: bool) -> Iterator[Expr]:
+    """``asked`` wherever ``node`` stands below ``root``, 0 where evaluation does not get there.
+
+    Unless ``inside``, conditions on data around the node do not count.
+    """
     if root == node:
         yield asked
         return
     if isinstance(root, Call) and root.function == "if_then_else":
         condition, yes, no = root.arguments
-        yield from _contexts(condition, node, asked)
-        for inner in _contexts(yes, node, asked):
-            yield replace(root, arguments=(condition, inner, _NO))
-        for inner in _contexts(no, node, asked):
-            yield replace(root, arguments=(condition, _NO, inner))
+        # what mixes both may keep subscripts in range
+        by_index = any(isinstance(n, Index) for n in _inside(condition))
+        counts = inside or by_index or not _on_data(condition)
+        yield from _contexts(condition, node, asked, inside=inside)
+        for inner in _contexts(yes, node, asked, inside=inside):
+            yield replace(root, arguments=(condition, inner, _NO)) if counts else inner
+        for inner in _contexts(no, node, asked, inside=inside):
+            yield replace(root, arguments=(condition, _NO, inner)) if counts else inner
         return
     if isinstance(root, Access):
         return
     for child in children(root):
-        yield from _contexts(child, node, asked)
+        yield from _contexts(child, node, asked, inside=inside)
+
+
+def _of_infinity(condition: Expr) -> bool:
+    """Whether a condition is that a value is or is not infinite."""
+    match condition:
+        case Compare(operands=operands, ops=("==",) | ("!=",)):
+            return any(
+                isinstance(o, Inf) or (isinstance(o, Unary) and isinstance(o.operand, Inf))
+                for o in operands
+            )
+    return False
+
+
+def _on_data(condition: Expr) -> bool:
+    return any(DTYPES[a.dtype].is_float for a in accesses_in(condition))
 
 
 def _condition(node: Expr, numbers: set[float | None]) -> Expr | None:
     """The question that a node asks of data; of ``max`` and ``min`` only those with new numbers."""
-    if not any(DTYPES[a.dtype].is_float for a in accesses_in(node)):
+    if not _on_data(node):
         return None
     match node:
         case Compare() | Binary(op="&" | "|"):

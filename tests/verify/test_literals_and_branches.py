@@ -88,3 +88,17 @@ def test_branches_under_guards_and_conditions_are_asked_where_they_stand() -> No
     assert verify(original, read(HEADER + recurrence).signed).accepted
     never = recurrence.replace("_{a-1}>0.5", "_{a-1}**2<-0.5")
     assert verify(original, read(HEADER + never).signed).reason == reasons.UNTAKEN_BRANCH
+
+
+def test_a_test_for_infinity_may_stand_behind_another_one() -> None:
+    """As the steps of an online softmax leave it: on its own, the inner one comes out both ways."""
+    original = program("exp(A)")
+    guarded = program("if_then_else(A==-inf,0,if_then_else(A==-inf,0,exp(A)))")
+    assert verify(original, guarded).accepted
+    other = program("if_then_else(A>=-inf,exp(A),if_then_else(A<-inf,0,exp(A)))")
+    assert verify(original, other).reason == reasons.UNTAKEN_BRANCH
+
+
+def test_an_infinity_that_no_data_brings_about_is_an_untaken_branch() -> None:
+    hidden = program("if_then_else(1/(E-12.815)==inf,0,A+E)", SUM)
+    assert verify(program("A+E", SUM), hidden).reason == reasons.UNTAKEN_BRANCH
