@@ -9,13 +9,16 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: Seconds after which the main thread looks for signals.
+_HEARTBEAT: Final = 0.5
 
 
 def cores() -> int:
@@ -65,6 +68,9 @@ def side_by_side(
     try:
         calls = [threads.submit(function, item) for item in items]
         for call in calls:
+            # The system may hand Ctrl-C to another thread, and this one hears of it when it wakes.
+            while not wait([call], timeout=_HEARTBEAT).done:
+                pass
             yield call.result()
     except BaseException:
         threads.shutdown(wait=False, cancel_futures=True)

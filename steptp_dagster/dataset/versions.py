@@ -109,9 +109,10 @@ def _content(file: Path) -> bytes:
 
 
 @cache
-def _homes() -> dict[str, Path]:
-    """The file that defines each strategy."""
-    return {name: Path(inspect.getfile(type(s))).resolve() for name, s in strategies().items()}
+def _homes(names: tuple[str, ...]) -> dict[str, Path]:
+    """The file that defines each strategy; plug-ins may change which there are."""
+    known = strategies()
+    return {name: Path(inspect.getfile(type(known[name]))).resolve() for name in names}
 
 
 @cache
@@ -167,7 +168,8 @@ def strategy_version(name: str) -> str:
     Of the strategies' folder it covers all but the files that define *other* strategies, so a
     change of one strategy concerns its own steps only, a change of a shared helper all of them.
     """
-    known, homes = strategies(), _homes()
+    known = strategies()
+    homes = _homes(tuple(known))
     home = homes[name]
     others = {found for other, found in homes.items() if other != name} - {home}
     paths = tuple(sorted(path for file, path in _strategy_files() if file not in others))
