@@ -1,6 +1,7 @@
 """Work over processes and threads: order, sharing of workers, errors, interruption."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -65,6 +66,15 @@ def test_an_error_stops_the_others_soon() -> None:
     assert set(ended) <= {CancelledError, RuntimeError}
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as on a terminal: a shell's background jobs, and what they start, ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_caller_waits_for_nothing_but_work_in_flight() -> None:
     with workers(2) as pool:
 
@@ -74,7 +84,7 @@ def test_an_interrupted_caller_waits_for_nothing_but_work_in_flight() -> None:
         def interrupted() -> Iterator[int]:
             yield from side_by_side(call, range(4), pool.count, pool.stop)
 
-        timer = threading.Timer(2.0, lambda: os.kill(os.getpid(), 2))
+        timer = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
