@@ -38,8 +38,8 @@ from steptp_dagster.leir.walk import (
     equations,
     expressions,
     fresh_tensors,
-    map_expr,
     tensor_names,
+    with_children,
 )
 from steptp_dagster.verify.compare import Array
 from steptp_dagster.verify.engine import Engine
@@ -218,12 +218,18 @@ def _skeleton(node: Expr) -> Expr | None:
         case _:
             return None
 
-    def plain(expr: Expr) -> Expr:
-        if isinstance(expr, Access):
-            return _ANY
-        return _ANY_INDEX if isinstance(expr, Index) else expr
+    return _plain(node)
 
-    return map_expr(node, plain)
+
+def _plain(expr: Expr) -> Expr:
+    """Tensors alike, and whatever is made of indices alone: splitting a loop rewrites that."""
+    if isinstance(expr, Access):
+        return _ANY
+    if isinstance(expr, Index) or (
+        not list(accesses_in(expr)) and any(isinstance(n, Index) for n in _inside(expr))
+    ):
+        return _ANY_INDEX
+    return with_children(expr, tuple(_plain(child) for child in children(expr)))
 
 
 _ANY: Final = Access("X", "f32", "g")

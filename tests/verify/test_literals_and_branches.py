@@ -77,6 +77,17 @@ def test_conditions_of_the_original_and_of_indices_are_no_questions() -> None:
     assert len(own_questions(original, program("if_then_else(A>=0,A,max(A,5))"))) == 2
 
 
+def test_a_condition_whose_index_is_split_is_the_same_condition() -> None:
+    original = program("if_then_else(a==3&A<A*0-9,A,if_then_else(cos(a)>A*0+7,0,A*2))")
+    text = (
+        "L^{12}_{c=0}L^{2}_{a=0}[D^{f32,g}_{c*2+a}=if_then_else(c*2+a==3&X<X*0-9,X,"
+        "if_then_else(cos(c*2+a)>X*0+7,0,X*2));];"
+    )
+    split = read(HEADER + text.replace("X", "A^{f32,g}_{c*2+a}")).signed
+    assert own_questions(original, split) == []
+    assert verify(original, split).accepted
+
+
 def test_branches_under_guards_and_conditions_are_asked_where_they_stand() -> None:
     original = program("A")
     inner = program("if_then_else(a<1,A,if_then_else(a>0,if_then_else(A<A*0+9,A,A),A))")
