@@ -58,7 +58,9 @@ def headers_fit(first: Nest, second: Nest) -> bool:
 
 
 def twins(first: Nest, second: Nest) -> Twins | None:
-    """The correspondence of two nests whose headers fit, or None where the equations differ."""
+    """The correspondence of two nests, or None where kinds of loops or the equations differ."""
+    if [(a.kind, a.axis) for a in first.loops] != [(b.kind, b.axis) for b in second.loops]:
+        return None
     by = {b.index: a.index for a, b in zip(first.loops, second.loops, strict=True)}
     renamed = rename_loops(second, by)
     mine, yours = single(first), single(renamed) if isinstance(renamed, Nest) else None
