@@ -78,8 +78,9 @@ def untaken(
 ) -> str | None:
     """The first condition of the candidate alone that came out one way only, in words; or None.
 
-    ``working`` and ``doubles`` are all data that it was run on, by precision. Raises what compiling
-    and running raise.
+    ``working`` and ``doubles`` are all data that it was run on, by precision. ``engine`` must run
+    blocks and threads one after the other: all of them answer into the same places. Raises what
+    compiling and running raise.
     """
     questions = own_questions(original, candidate)
     if not questions:
@@ -123,7 +124,11 @@ def _with_answers(
     def visited(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, Nest):
             body = tuple(new for s in statement.body for new in visited(s))
-            return (replace(statement, body=body),)
+            # Iterations that run at the same time would answer into the same places.
+            loops = tuple(
+                loop if loop.kind == "B" else replace(loop, kind="L") for loop in statement.loops
+            )
+            return (replace(statement, loops=loops, body=body),)
         number = next(count)
         asked: list[Equation] = []
         for question, equation in zip(

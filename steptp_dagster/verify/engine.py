@@ -1,5 +1,6 @@
 """Where a verdict's programs run: what the numerical part asks of a target, and the llvm one."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
@@ -8,6 +9,8 @@ from steptp_dagster.lowering import Unlowerable, compile_programs
 from steptp_dagster.lowering.default_pipeline import build_by_default
 from steptp_dagster.lowering.precision import Precision
 from steptp_dagster.verify.compare import Array
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Runner(Protocol):
@@ -42,7 +45,8 @@ class _Llvm:
             return compile_programs(programs, precision)
         except (Unlowerable, MemoryError):
             raise
-        except Exception:  # noqa: BLE001  (whatever TVM's internals raise; its defaults decide)
+        except Exception as refused:  # noqa: BLE001  (TVM's internals; its defaults decide)
+            _LOG.warning("TVM's default pipeline builds what ours could not: %r", refused)
             return DEFAULTS.compile(programs, precision)
 
 

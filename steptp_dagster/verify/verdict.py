@@ -19,7 +19,7 @@ from steptp_dagster.leir.validity import check
 from steptp_dagster.lowering import Unlowerable
 from steptp_dagster.lowering.arena import KernelFault
 from steptp_dagster.verify import reasons
-from steptp_dagster.verify.branches import untaken
+from steptp_dagster.verify.branches import own_questions, untaken
 from steptp_dagster.verify.budget import too_large
 from steptp_dagster.verify.engine import LLVM, Engine
 from steptp_dagster.verify.evidence import MATHEMATICS, gather
@@ -103,9 +103,13 @@ def numeric(
         families = gather(reference, working, double)
         literal = at_literals(original, candidate, seed, double, engine, MATHEMATICS)
         families += tuple(evidence for _, evidence in literal)
-        if all(f.failure is None for f in families):
+        if all(f.failure is None for f in families) and own_questions(original, candidate):
+            excess = too_large(candidate)
+            if excess:
+                message = f"its own conditions are tried on llvm, where the candidate {excess}"
+                return rejection(reasons.TOO_LARGE, message, evidence="executed")
             data = [case.inputs for case in reference.cases], [inputs for inputs, _ in literal]
-            never = untaken(original, candidate, *data, engine)
+            never = untaken(original, candidate, *data, LLVM)
             if never is not None:
                 refused = rejection(reasons.UNTAKEN_BRANCH, never, evidence="executed")
                 return replace(refused, families=families, margins=reference.margins)
