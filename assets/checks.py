@@ -22,7 +22,7 @@ def zoo_rejected(
     """Try the verifier on the zoo, if its code changed since it was last tried."""
     from steptp_dagster.dataset.stages.zoo import update_zoo
 
-    origin, progress = build.origin(context, "verdicts"), build.progress(context)
+    origin, progress = build.origin(context, "zoo"), build.progress(context)
     with build.workers() as workers:
         update_zoo(store.files, build.profile.verification.seed, workers, origin, progress)
     rows = store.files.read(ZOO, WHOLE)

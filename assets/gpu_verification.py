@@ -24,9 +24,13 @@ from resources.build import Build
 from resources.store import ParquetStore
 from resources.tvm_executor import TvmExecutor
 from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.schemas import GPU_VERIFICATION, TRANSFORMED_STEPS
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
+
+#: What it brings up to date, one after the other (``stages.judgements``).
+STAGES = ("verdicts", "trajectories", "negatives")
 
 
 @dg.asset(
@@ -37,7 +41,7 @@ from steptp_dagster.dataset.versions import code_version
     group_name="steps",
     kinds={"parquet"},
     owners=OWNERS,
-    code_version=code_version("verdicts"),
+    code_version=digest("verdicts", *(code_version(stage) for stage in STAGES)),
     check_specs=[schema_spec(GPU_VERIFICATION)],
     metadata=shown(GPU_VERIFICATION),
     description=GPU_VERIFICATION.description,

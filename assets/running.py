@@ -20,6 +20,8 @@ Result = Iterator[dg.MaterializeResult | dg.AssetMaterialization]
 #: Seconds before an asset whose files another run writes is tried again, and how often.
 BUSY_WAIT: Final = 20
 BUSY_TRIES: Final = 30
+#: Tables that an asset makes beside its own, by the name of that.
+BESIDE: Final[Mapping[str, tuple[str, ...]]] = {"gpu_verification": ("trajectories", "negatives")}
 
 
 def schema_spec(table: pa.DataFrameSchema) -> dg.AssetCheckSpec:
@@ -143,11 +145,12 @@ def counts(report: Report) -> dict[str, int]:
 
 
 def version(store: Store, table: pa.DataFrameSchema, programs: Sequence[str]) -> str:
-    """The data version of a table: the digest of its finished files."""
+    """The data version of a table: the digest of its finished files and those made with it."""
     total = blake2b(digest_size=16)
     for program in programs:
-        path = store.part(str(table.name), program)
-        total.update(path.read_bytes() if path.exists() else b"")
+        for name in (str(table.name), *BESIDE.get(str(table.name), ())):
+            path = store.part(name, program)
+            total.update(path.read_bytes() if path.exists() else b"")
     return total.hexdigest()
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import polars as pl
 
+from steptp_dagster.dataset.acceptance import accepted_by_target
 from steptp_dagster.dataset.schemas import Row
 
 
@@ -109,17 +110,13 @@ class Selection:
 
 
 def select(tables: Tables, show: Show = as_leir) -> Selection:
-    """Steps whose verdict accepts them and every step before them, on every target tried.
+    """Steps that ``acceptance`` counts as accepted, and every step before them.
 
     Reasons of exclusion: ``not-verified``, ``rejected``, ``source-screened``, ``ungrounded``,
     ``earlier-step-excluded``, ``not-shown`` (the language of the records lacks a program).
     """
     steps = tables.transformed_steps.sort("step_depth", "step_id").to_dicts()
-    verdicts = tables.gpu_verification.group_by("step_id").agg(
-        # Null where a program was only built: that neither accepts nor rejects.
-        pl.col("equal_pass").any() & pl.col("equal_pass").all(),
-        pl.col("equality").filter(pl.col("equality") != "built").sort().last(),
-    )
+    verdicts = accepted_by_target(tables.gpu_verification)
     verdict_of = {row["step_id"]: row for row in verdicts.to_dicts()}
     sources = {row["source_id"]: row for row in tables.source_programs.to_dicts()}
     screened = {r["source_id"] for r in tables.translations.to_dicts() if r["screens"]}

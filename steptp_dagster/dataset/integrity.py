@@ -96,7 +96,7 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
         """,
     ),
     "negatives_rejected": (
-        "Every candidate that a record calls wrong was rejected for what it is.",
+        "Whatever a record calls wrong was rejected for what it is, and is no right step.",
         """
         select record_id, negative_id from filtered_dataset
         where task = 'negative' and negative_id is null
@@ -105,6 +105,12 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
         where equal_pass or not usable or reason is null or negatives.equality <> 'rejected'
         union all select record_id, negative_id from filtered_dataset
         where (equality = 'rejected') <> (task = 'negative')
+        union all select record_id, negative_id
+        from filtered_dataset join negatives using (negative_id)
+        join transformed_steps right_step using (parent_leir_id)
+        join gpu_verification v on v.step_id = right_step.step_id and v.equal_pass
+        join leir_programs p on p.leir_id = right_step.result_leir_id
+        where p.structural_hash = candidate_hash
         """,
     ),
     "splits_disjoint": (

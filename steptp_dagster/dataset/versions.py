@@ -25,6 +25,15 @@ INLINING: tuple[str, ...] = (
     "strategies/inlining.py",
     "strategies/rewrite.py",
 )
+#: What decides verdicts.
+VERDICTS: tuple[str, ...] = (
+    "leir",
+    "lowering",
+    "verify",
+    "dataset/siblings.py",
+    "dataset/small_chains.py",
+    "dataset/stages/verdicts.py",
+)
 #: Stage -> what of the library decides its rows (folders recursively, single files by name).
 GROUPS: dict[str, tuple[str, ...]] = {
     "sources": ("sources", "dataset/stages/sources.py"),
@@ -65,16 +74,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *INLINING,
     ),
     "steps": ("leir", "reasoning", "dataset/programs.py", "dataset/stages/steps.py"),
-    "verdicts": (
-        "leir",
-        "lowering",
-        "verify",
-        "dataset/siblings.py",
-        "dataset/small_chains.py",
-        "dataset/stages/verdicts.py",
+    "verdicts": VERDICTS,
+    "trajectories": (*VERDICTS, "dataset/acceptance.py", "dataset/stages/trajectories.py"),
+    "zoo": (
+        *("leir", "lowering", "verify", "dataset/stages/zoo.py"),
+        *("dataset/zoo_programs.py", "dataset/zoo_score.py"),
     ),
     "renderings": ("leir", "lowering", "dataset/programs.py", "dataset/renderings.py"),
-    "negatives": ("leir", "lowering", "verify", "dataset/stages/negatives.py"),
+    "negatives": (
+        *VERDICTS,
+        *("dataset/acceptance.py", "dataset/prompts.py", "dataset/stages/negatives.py"),
+    ),
     "tokens": ("leir", "lowering", "dataset/tokens.py", "dataset/token_counts.py"),
     "records": ("dataset", "leir"),
 }
@@ -86,6 +96,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "user_leir": ("torch", "numpy", "apache-tvm"),
     "steps": (),
     "verdicts": ("apache-tvm", "numpy"),
+    "trajectories": ("apache-tvm", "numpy"),
+    "zoo": ("apache-tvm", "numpy"),
     "renderings": ("apache-tvm",),
     "negatives": ("apache-tvm", "numpy"),
     "tokens": ("apache-tvm", "dashscope", "tiktoken"),
@@ -166,17 +178,32 @@ def strategy_version(name: str) -> str:
     """The version of everything that decides one strategy's steps.
 
     Of the strategies' folder it covers all but the files that define *other* strategies, so a
-    change of one strategy concerns its own steps only, a change of a shared helper all of them.
+    change of one strategy concerns its own steps (and those of strategies that import it) only, a
+    change of a shared helper all of them.
     """
     known = strategies()
     homes = _homes(tuple(known))
     home = homes[name]
-    others = {found for other, found in homes.items() if other != name} - {home}
+    others = set(homes.values()) - _used(home, set(homes.values()))
     paths = tuple(sorted(path for file, path in _strategy_files() if file not in others))
     parts = [files_digest(paths), code_version("steps")]
     if not home.is_relative_to(ROOT):
         parts.append(_plugin_digest(home))
     return digest("strategy", name, known[name].version, *parts)
+
+
+def _used(home: Path, homes: set[Path]) -> set[Path]:
+    """The files of strategies whose code a file imports, directly or not, and the file itself."""
+    used, open_files = {home}, [home]
+    while open_files:
+        text = open_files.pop().read_text(encoding="utf-8")
+        for other in homes - used:
+            if other.is_relative_to(ROOT):
+                module = ".".join((ROOT.name, *other.relative_to(ROOT).with_suffix("").parts))
+                if f"from {module} import" in text:
+                    used.add(other)
+                    open_files.append(other)
+    return used
 
 
 def _plugin_digest(home: Path) -> str:

@@ -57,12 +57,10 @@ def test_an_error_stops_the_others_soon() -> None:
                 ended.append(type(error))
                 raise
 
-        start = time.monotonic()
         with pytest.raises(ValueError, match="first"):
             list(side_by_side(call, range(5), pool.count, pool.stop))
-        assert time.monotonic() - start < 12.0  # forty naps on two workers take longer
     # Whoever had begun got an error; the others never began.
-    assert len(ended) <= 3
+    assert 1 <= len(ended) <= 3
     assert set(ended) <= {CancelledError, RuntimeError}
 
 
@@ -77,16 +75,18 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_caller_waits_for_nothing_but_work_in_flight() -> None:
     with workers(2) as pool:
+        ended: list[int] = []
 
-        def call(_: int) -> int:
-            return len(list(pool.map(nap, [0.3] * 40)))
+        def call(item: int) -> int:
+            napped = len(list(pool.map(nap, [0.3] * 40)))
+            ended.append(item)
+            return napped
 
         def interrupted() -> Iterator[int]:
             yield from side_by_side(call, range(4), pool.count, pool.stop)
 
         timer = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
-        start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             list(interrupted())
-        assert time.monotonic() - start < 10.0
+        assert ended == []

@@ -19,7 +19,9 @@ MADE_BY: Final[dict[str, tuple[str, ...]]] = {
     "leir": ("leir", "user_leir"),
     "steps": ("steps",),
     "verdicts": ("verdicts",),
-    "zoo": ("verdicts",),
+    "trajectories": ("trajectories",),
+    "negatives": ("negatives",),
+    "zoo": ("zoo",),
 }
 #: What a pair of programs is called by in both tables of verdicts.
 _PAIR: Final = ("parent_leir_id", "result_leir_id", "target")
@@ -76,7 +78,10 @@ def versions(tables: Mapping[str, pl.DataFrame]) -> Iterator[Defect]:
     """Rows that other code made: verdicts older than their verifier, translations ..."""
     owners = {
         row[-1]: (name, str(row[0]))
-        for name in ("source_programs", "translations", "surveys", "gpu_verification", "zoo")
+        for name in (
+            *("source_programs", "translations", "surveys", "gpu_verification"),
+            *("trajectories", "negatives", "zoo"),
+        )
         for row in tables[name].iter_rows()
     }
     for row in tables["lineage"].iter_rows(named=True):

@@ -82,8 +82,9 @@ def _survey(table: str, row: Row) -> Iterator[Defect]:
 
 def _verdict(table: str, row: Row) -> Iterator[Defect]:
     yield from _json(table, row, row["step_id"])
-    accepted = row["equality"] != "rejected"
-    if accepted != row["equal_pass"] or accepted != (row["reason"] is None):
+    accepted = row["equality"] in ("exact", "reassociated")
+    passes = None if row["equality"] == "built" else accepted
+    if row["equal_pass"] is not passes or accepted != (row["reason"] is None):
         said = f"{row['equality']}, passes: {row['equal_pass']}, reason: {row['reason']}"
         yield Defect("disagreement", table, row["step_id"], said)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from steptp_dagster.dataset.acceptance import accepted_steps
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import digest, rank
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
@@ -25,7 +26,6 @@ from steptp_dagster.dataset.schemas import (
     TRANSLATIONS,
     Row,
 )
-from steptp_dagster.dataset.stages.trajectories import accepted_steps
 from steptp_dagster.dataset.stages.verdicts import judged
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version

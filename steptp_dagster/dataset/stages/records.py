@@ -42,6 +42,8 @@ from steptp_dagster.dataset.versions import code_version
 STAGE = Stage(
     "records", {"filtered_dataset": FILTERED_DATASET}, {"filtered_dataset": ("record_id",)}
 )
+#: What the selection says beside the records.
+WITH_RECORDS = (EXCLUSIONS, BALANCE, LEAKAGE)
 #: Folders that records and statistics are made from.
 INPUTS = (
     "source_programs",
@@ -101,9 +103,13 @@ def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
     """Bring ``filtered_dataset`` and ``exclusions`` up to date, where their inputs changed."""
     made_from = inputs_digest(store, profile)
     there = read_if_sound(FILTERED_DATASET, store.part("filtered_dataset", WHOLE))
-    if there is not None and store.digest("exclusions", WHOLE) == made_from:
+    others = (read_if_sound(table, store.part(str(table.name), WHOLE)) for table in WITH_RECORDS)
+    whole = there is not None and all(other is not None for other in others)
+    if there is not None and whole and store.digest("exclusions", WHOLE) == made_from:
         return Report(0, there.height, 0, {"filtered_dataset": there.height})
     result = filtered(tables(store, profile), profile, shown(store, profile))
+    # A build that ends before the last write leaves nothing that vouches for a part of it.
+    store.part("exclusions", WHOLE).unlink(missing_ok=True)
 
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
         return (Made(unit, {"filtered_dataset": [unit.payload]}, 0.0) for unit in missing)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from steptp_dagster.dataset.acceptance import accepted_steps
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import canonical_json, digest, rank
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
@@ -77,7 +76,7 @@ def update_trajectories(
             digest(
                 "unit",
                 "trajectories",
-                code_version("verdicts"),
+                code_version("trajectories"),
                 path.step_ids,
                 path.first["leir_id"],
                 path.last["leir_id"],
@@ -107,24 +106,6 @@ def paths(store: Store, program: str, profile: Profile, smaller: SmallChains) ->
         siblings = tuple(smaller.siblings.get(chain[0]["source_id"], ()))
         found.append(Trajectory(chain, programs[ends[0]], programs[ends[1]], siblings))
     return found
-
-
-def accepted_steps(steps: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Row]:
-    """Grounded steps that every target accepted, and every step before them, by id."""
-    fine = set(
-        verdicts.group_by("step_id")
-        # Null where a program was only built: that neither accepts nor rejects.
-        .agg(pl.col("equal_pass").any() & pl.col("equal_pass").all())
-        .filter("equal_pass")["step_id"]
-        .to_list()
-    )
-    accepted: dict[str, Row] = {}
-    for step in steps.sort("step_depth", "step_id").to_dicts():
-        before = step["parent_step_id"]
-        sound = step["step_id"] in fine and not step["mismatches"]
-        if sound and (before is None or before in accepted):
-            accepted[step["step_id"]] = step
-    return accepted
 
 
 def chosen(accepted: Mapping[str, Row], most: int, seed: int) -> list[tuple[Row, ...]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from steptp_dagster.dataset.acceptance import DECISIVE
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import Json, canonical_json, digest, rank
 from steptp_dagster.dataset.incremental import (
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from steptp_dagster.verify.pool import Verifier
     from steptp_dagster.verify.record import Verdict
 
-#: The target of the pool, which decides what is accepted (``VerificationPlan.target``).
-DECISIVE: Final = "llvm"
 #: Parent, result and target.
 Task = tuple[str, str, str]
 
@@ -165,13 +164,18 @@ def judge(
         tasks = [(unit, programs[unit.payload[0]], programs[unit.payload[1]]) for unit in units]
         other = {} if target == DECISIVE else {"target": target}
         for unit, verdict in verifier.verify_many(tasks, **other):
-            if verdict.reason == reasons.TOO_LARGE and smaller.names(*unit.payload[:2]):
+            if _waits(verdict, target) and smaller.names(*unit.payload[:2]):
                 waiting.append((unit, verdict))
                 continue
             now = time.perf_counter()
             yield _made(unit, verdict, now - before)
             before = time.perf_counter()
     yield from _on_siblings(waiting, smaller, verifier)
+
+
+def _waits(verdict: "Verdict", target: str) -> bool:
+    """Whether siblings may stand for a pair: not on other targets, whose verdict is their own."""
+    return target == DECISIVE and verdict.reason == reasons.TOO_LARGE
 
 
 def _on_siblings(

@@ -29,7 +29,7 @@ def update_zoo(
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
         return progress("zoo of known pairs", len(missing), workers.map(work, missing))
 
-    wanted = [Unit(digest("unit", "zoo", code_version("verdicts"), seed), seed)]
+    wanted = [Unit(digest("unit", "zoo", code_version("zoo"), seed), seed)]
     return update(store, STAGE, WHOLE, wanted, compute, origin=origin)
 
 
