@@ -95,7 +95,7 @@ def tried_zoo(store: Store) -> None:
         return (Made(unit, {"zoo": filled}, 0.0) for unit in missing)
 
     units = [Unit("0" * 32, None)]
-    update(store, zoo.STAGE, WHOLE, units, compute, origin=origin("verdicts"))
+    update(store, zoo.STAGE, WHOLE, units, compute, origin=origin("zoo"))
 
 
 def build(data: Path, chosen: Profile | None = None, run_id: str = RUN_ID) -> Agreeable:
