@@ -54,3 +54,7 @@ REASONS: Final[dict[str, str]] = {
     TIMED_OUT: "the pair did not finish in time",
     OUT_OF_MEMORY: "the pair did not fit into the memory of one worker",
 }
+
+#: Rejections that say something of the machine and its limits, not of the pair: another machine,
+#: other limits or another load may judge otherwise, so that they are no verdicts to keep.
+OF_THE_MACHINE: Final = frozenset({CRASHED, TIMED_OUT, OUT_OF_MEMORY, NO_COMPILER})

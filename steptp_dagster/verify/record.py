@@ -5,6 +5,7 @@ from math import isfinite, isnan
 from typing import Any, Final, Literal
 
 from steptp_dagster.leir.violation import Violation
+from steptp_dagster.verify.reasons import OF_THE_MACHINE
 
 #: ``built``: compiled for a GPU that is not here, so that nothing is said of values.
 Equality = Literal["exact", "reassociated", "rejected", "built"]
@@ -91,6 +92,15 @@ class Verdict:
     kernels: tuple[KernelFigures, ...] = ()
     original_kernels: tuple[KernelFigures, ...] = ()
     sibling: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the pair alone decided, so that the verdict is the same on every run.
+
+        False where a worker's limits of time or memory, its death, or a missing compiler rejected:
+        that is to be tried again, not kept (``reasons.OF_THE_MACHINE``).
+        """
+        return self.reason not in OF_THE_MACHINE
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain JSON values; infinite numbers are the texts ``inf``, ``-inf``."""

@@ -63,6 +63,8 @@ def test_failures_cost_one_pair_each(capfd: pytest.CaptureFixture[str]) -> None:
         ("giant", "too-large"),
         ("right again", "accepted"),
     ]
+    unsettled = [key for key, verdict in found if not verdict.settled]
+    assert unsettled == ["crash", "hang", "memory", "raises", "segfault", "spins"]
     assert found[1][1].message == "the worker died with exit code -9"
     assert found[5][1].message == "RuntimeError: marked"
     assert outcomes(after) == [("later", "accepted")]
