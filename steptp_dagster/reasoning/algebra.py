@@ -40,6 +40,7 @@ from steptp_dagster.strategies.algebra.conditions import takes_infinity as may_b
 from steptp_dagster.strategies.algebra.data import data_of, values_of
 from steptp_dagster.strategies.algebra.magnitude import HEADROOM, sizes_of
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
+from steptp_dagster.strategies.algebra.trees import constant_sum as find_constant_sum
 from steptp_dagster.strategies.algebra.trees import divided_by_factor, part
 from steptp_dagster.strategies.facts import Value
 from steptp_dagster.strategies.registry import strategies
@@ -141,6 +142,25 @@ def factor_of(
     equation_at(signed, path)
     found = divided_by_factor(_expr(product), _expr(factor))
     return found is not None and expr_text(found) == name_of(rest)
+
+
+def _constant(signed: SignedProgram, path: Value, b: Value, c: Value, *, minus: bool) -> str:
+    equation_at(signed, path)
+    found = find_constant_sum(_expr(b), _expr(c), minus=minus)
+    if found is None:
+        what = "difference" if minus else "sum"
+        raise DerivationError(f"{b!r} and {c!r} have no constant {what}")
+    return format(found, "f")
+
+
+def constant_sum(signed: SignedProgram, path: Value, first: Value, second: Value) -> str:
+    """The number that two values add up to, whatever they read."""
+    return _constant(signed, path, first, second, minus=False)
+
+
+def constant_difference(signed: SignedProgram, path: Value, smaller: Value, larger: Value) -> str:
+    """The number by which the second of two values exceeds the first, whatever they read."""
+    return _constant(signed, path, larger, smaller, minus=True)
 
 
 def at_least(signed: SignedProgram, path: Value, larger: Value, smaller: Value) -> float:
@@ -346,6 +366,8 @@ KINDS: Final[Mapping[str, Derivation]] = {
         power_bound,
         new_bound,
         factor_of,
+        constant_sum,
+        constant_difference,
         at_least,
         takes_infinity,
         sources_of,

@@ -92,6 +92,12 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
         " a number"
     ),
     "factor_of": _factor,
+    "constant_sum": lambda f: (
+        f"{_text(f)} and {code(str(f.arguments[2]))} add up to {codes(f.value)}"
+    ),
+    "constant_difference": lambda f: (
+        f"{code(str(f.arguments[2]))} exceeds {_text(f)} by {codes(f.value)}"
+    ),
     "at_least": lambda f: (
         f"{_text(f)} is at least {format(f.value, 'g')}, which {code(str(f.arguments[2]))} does not"
         " exceed"

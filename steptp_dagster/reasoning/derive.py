@@ -72,6 +72,8 @@ is_shift             path, text          whether a value is a score minus its ro
 power_bound          path, text          a power of two that its magnitude does not exceed
 new_bound            path, text          the same, if what the equation computes already is finite
 factor_of            path, three texts   whether a factor times the third is the second
+constant_sum         path, text, text    what two values add up to, whatever they read
+constant_difference  path, text, text    by how much the second exceeds the first, likewise
 at_least             path, text, text    a bound between two values, the first not below it
 takes_infinity       path, text          whether an infinity may reach a value
 sources_of           path, text          inputs and parameters that a value depends on

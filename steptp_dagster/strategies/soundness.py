@@ -281,6 +281,13 @@ _RULES: Final = (
         " the same number; in floating point each division and each sum rounds on its own",
     ),
     Rule(
+        "partial-fractions",
+        "reassociated",
+        "brought onto one denominator, the two fractions have a numerator in which everything but"
+        " the constant cancels, so both sides are the same number; in floating point each division"
+        " rounds on its own",
+    ),
+    Rule(
         "one-quotient",
         "reassociated",
         "a product of quotients is the quotient of the products, so both sides are the same number"

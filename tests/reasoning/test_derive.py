@@ -51,6 +51,8 @@ EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
     ("power_bound", "before", (SUM, "A^{f16,g}_{tx,a}*2"), 17),
     ("new_bound", "before", (SUM, "A^{f16,g}_{tx,a}*C^{f32,g}_{a}*0.5"), 95),
     ("factor_of", "before", (SUM, "C^{f32,g}", "2*C^{f32,g}**3", "2*C^{f32,g}**2"), True),
+    ("constant_sum", "before", (SUM, "C^{f32,g}_{a}+0.5", "2-C^{f32,g}_{a}"), "2.5"),
+    ("constant_difference", "before", (SUM, "C^{f32,g}_{a}-1", "C^{f32,g}_{a}"), "1"),
     ("at_least", "before", (SUM, "exp(C^{f32,g}_{a}**2)", "0.5"), 1.0),
     ("not_above", "before", (SUM, "0.5", "exp(C^{f32,g}_{a}**2)"), True),
     ("not_above", "before", (SUM, "C^{f32,g}_{a}", "A^{f16,g}_{tx,a}"), False),

@@ -17,7 +17,14 @@ from steptp_dagster.strategies.algebra import growth
 from steptp_dagster.strategies.algebra.data import data_of, values_of
 from steptp_dagster.strategies.algebra.magnitude import HEADROOM, sizes_of
 from steptp_dagster.strategies.algebra.rules import Match, Need
-from steptp_dagster.strategies.algebra.trees import At, bases, divided_by_factor, is_literal, signed
+from steptp_dagster.strategies.algebra.trees import (
+    At,
+    bases,
+    constant_sum,
+    divided_by_factor,
+    is_literal,
+    signed,
+)
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import pair
 from steptp_dagster.strategies.facts import Fact
@@ -45,6 +52,8 @@ _MODERATE: Final = 24
 _SMALL: Final = 64.0
 #: A literal this large or larger can be what data is offset by, and cancel with it.
 _LARGE_LITERAL: Final = 16.0
+#: Most bits that a difference of inverses may lose to cancellation.
+_BITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +245,47 @@ def _at_least(question: Question, parts: tuple[Expr, ...]) -> Proof:
     return (before_fact("at_least", question.path, *value, value=high.lower),)
 
 
+def _constant_sum(question: Question, parts: tuple[Expr, ...]) -> Proof:
+    """Both parts have one sign and add up to a constant: a sum of their inverses loses no digit."""
+    found = _known_sign(question, parts)
+    total = constant_sum(*parts)
+    if found is None or total is None:
+        texts = " and ".join(expr_text(expr) for expr in parts)
+        return f"{texts} are not known to have one sign, so that their inverses may cancel"
+    first, second = map(expr_text, parts)
+    value = format(total, "f")
+    return (*found, before_fact("constant_sum", question.path, first, second, value=value))
+
+
+def _constant_difference(question: Question, parts: tuple[Expr, ...]) -> Proof:
+    """The parts differ by a constant and are not much larger than it.
+
+    A difference of their inverses loses as many bits as they are larger, ``_BITS`` at most.
+    """
+    first, second = parts
+    over = constant_sum(second, first, minus=True)
+    if over is None:
+        return f"{expr_text(first)} and {expr_text(second)} do not differ by a constant"
+    sizes = sizes_of(question.program)
+    facts = [
+        before_fact(
+            "constant_difference",
+            question.path,
+            *map(expr_text, parts),
+            value=format(over, "f"),
+        )
+    ]
+    for expr in parts:
+        power = sizes.power(expr, question.path)
+        if power is None or 2.0 ** (power - _BITS) > float(over):
+            return (
+                f"{expr_text(expr)} may be so large that the inverses of {expr_text(first)} and"
+                f" {expr_text(second)} are nearly equal"
+            )
+        facts.append(question.about("power_bound", expr, power))
+    return tuple(facts)
+
+
 PROVERS: Final[dict[str, Prover]] = {
     "nonzero": _claims("nonzero", "may be zero"),
     "positive": _claims("positive", "may be zero or negative"),
@@ -247,6 +297,8 @@ PROVERS: Final[dict[str, Prover]] = {
     "no-cancellation": _no_cancellation,
     "comparable": _comparable,
     "at-least": _at_least,
+    "constant-sum": _constant_sum,
+    "constant-difference": _constant_difference,
     **growth.provers(),
 }
 

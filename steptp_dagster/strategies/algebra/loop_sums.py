@@ -26,8 +26,14 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import typed_expr
 from steptp_dagster.leir.updates import Update, classify
 from steptp_dagster.leir.walk import Path, accesses_in, indices_in, map_equation, substitute
-from steptp_dagster.strategies.algebra.conditions import Proof, Question, decides_nothing
+from steptp_dagster.strategies.algebra.conditions import (
+    Proof,
+    Question,
+    decides_nothing,
+    proof_of,
+)
 from steptp_dagster.strategies.algebra.magnitude import HEADROOM, power_above, sizes_of
+from steptp_dagster.strategies.algebra.rules import Need
 from steptp_dagster.strategies.algebra.trees import (
     Operand,
     factors,
@@ -46,12 +52,17 @@ from steptp_dagster.strategies.twins import single
 TYPES = "types-differ"
 RANGE = "value-may-overflow"
 DECISION = "result-decides"
-#: The preconditions of both laws, in order.
-NEEDS = (TYPES, RANGE, DECISION)
+INFINITE = "factor-may-be-infinite"
 #: Largest power of two whose multiples by at most 1 are numbers, by type.
 _TOP = {"f32": 128, "f64": 1024}
 OUT_OF_SUM = ("out-of-sum", "sum(a*b) -> a*sum(b)")
 INTO_SUM = ("into-sum", "a*sum(b) -> sum(a*b)")
+#: The preconditions by law, in order. Infinity times a sum may be infinity where infinity times
+#: each term, of both signs or zero, adds up to no number; the other way round nothing is lost.
+NEEDS = {
+    OUT_OF_SUM[0]: (TYPES, RANGE, DECISION),
+    INTO_SUM[0]: (TYPES, INFINITE, RANGE, DECISION),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +71,7 @@ class LoopWay:
 
     ``factor`` and ``rest`` are a and b of the law; ``op`` is ``*``, or ``/`` where a divides.
     ``nests`` come in the place of as many of the program's own as they stand for; ``provers`` say
-    for each of ``NEEDS`` why it holds, or that it does not.
+    for each of the law's ``NEEDS``, in order, why it holds, or that it does not.
     """
 
     program: SignedProgram
@@ -87,7 +98,7 @@ class LoopWay:
     @cached_property
     def problem(self) -> tuple[str, str] | None:
         """The first need that is not proved."""
-        for name in NEEDS:
+        for name in self.provers:
             proof = self._proof(name)
             if isinstance(proof, str):
                 return name, proof
@@ -296,6 +307,7 @@ def _pushed(program: SignedProgram, found: _Sum, scaling: Equation) -> LoopWay |
     decision = Question(program, (found.place + 1, 0), scaling)
     provers: dict[str, Callable[[], Proof]] = {
         TYPES: partial(_stored_types, question, target, (factor, rest), total.dtype),
+        INFINITE: partial(_no_infinity, question, op, factor),
         RANGE: partial(_scaled_range, question, op, factor, rest, total.dtype),
         DECISION: partial(decides_nothing, decision),
     }
@@ -309,6 +321,13 @@ def _stored_types(
     if target.dtype == wanted == DTYPES[wanted].evaluation.name:
         return _one_type(question, parts, wanted)
     return f"{target.name} is stored as {target.dtype}, its terms are added in {wanted}"
+
+
+def _no_infinity(question: Question, op: str, factor: Expr) -> Proof:
+    """A factor is no infinity. A divisor may be one, but not zero."""
+    if op == "*":
+        return proof_of(question, Need(INFINITE, "unmasked", (factor,)))
+    return proof_of(question, Need(INFINITE, "nonzero", (factor,)))
 
 
 def _scaled_range(question: Question, op: str, factor: Expr, rest: Expr, dtype: str) -> Proof:

@@ -5,6 +5,7 @@ from typing import Final
 
 from steptp_dagster.leir.ast import Binary, Expr, Int, Real, Unary
 from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.leir.walk import iter_expr
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
     Operand,
@@ -21,6 +22,9 @@ from steptp_dagster.strategies.algebra.trees import (
     with_part,
 )
 
+#: Literals and degrees of the polynomials that are gathered without looking at their size.
+_MODERATE: Final = 2.0**16
+_DEGREE: Final = 4
 LETTERS: Final = "bcdfghijklmnopqrsuvw"
 
 
@@ -58,6 +62,33 @@ def beside(factor: Expr, rest: Expr, first: Expr) -> Expr:
     return times(rest, factor) if last else times(factor, rest)
 
 
+def is_polynomial(expr: Expr, x: Expr) -> bool:
+    """Whether an expression adds and multiplies nothing but ``x`` and literals of moderate size.
+
+    Then gathering takes no value out of range: where x is at least 1 in size, what is computed
+    now is no larger than what was computed with one x more; elsewhere literals bound it.
+    """
+    if expr == x:
+        return True
+    match expr:
+        case Int() | Real():
+            return abs(expr.value) <= _MODERATE
+        case Unary(operand=inner):
+            return is_polynomial(inner, x)
+        case Binary(op="**", left=base, right=Int(n)):
+            return 0 <= n <= _DEGREE and is_polynomial(base, x)
+        case Binary(op="+" | "-" | "*", left=left, right=right):
+            return is_polynomial(left, x) and is_polynomial(right, x)
+    return False
+
+
+def operations(expr: Expr) -> Iterator[Expr]:
+    """The operators in an expression, subscripts included."""
+    for node in iter_expr(expr):
+        if isinstance(node, Binary):
+            yield node
+
+
 def _common_factor(place: Place) -> Iterator[Match]:
     found = whole_sum(place)
     if not found:
@@ -71,10 +102,12 @@ def _common_factor(place: Place) -> Iterator[Match]:
                 total = with_part(total, term.at, left)
         if all(is_literal(r) for r in rest):
             continue
+        result = beside(factor, total, found[0].expr)
         yield Match(
-            result=beside(factor, total, found[0].expr),
+            result=result,
             letters=(("a", factor), *zip(LETTERS, rest, strict=False)),
             choice=expr_text(factor),
+            within=tuple(operations(result)) if is_polynomial(result, factor) else (),
         )
 
 

@@ -74,7 +74,7 @@ class AlgebraicStrategy(Strategy):
         """Those of the rule that is applied."""
         super().preconditions_at(site)
         if self._over_loops(site):
-            return loop_sums.NEEDS
+            return loop_sums.NEEDS[site.text("rule")]
         return required(self._rules[site.text("rule")])
 
     def _over_loops(self, site: Site) -> bool:
@@ -165,7 +165,7 @@ class AlgebraicStrategy(Strategy):
                 before_fact("value_text", path, value=expr_text(_value_at(before, path))),
                 before_fact("reduction_loops", path, value=classify(before)[path].reduction_loops),
             ),
-            preconditions=tuple(Evidence(n, way.evidence(n)) for n in loop_sums.NEEDS),
+            preconditions=tuple(Evidence(n, way.evidence(n)) for n in way.provers),
             decision=(law,),
             transition=transition(before, after),
             soundness_rule="factor-of-a-sum",

@@ -3,10 +3,16 @@
 from collections.abc import Iterator
 from typing import Final
 
-from steptp_dagster.leir.ast import Binary, Expr, Int, Real, Unary
+from steptp_dagster.leir.ast import Binary, Expr, Int, Unary
 from steptp_dagster.leir.printer import expr_text
-from steptp_dagster.leir.walk import iter_expr
-from steptp_dagster.strategies.algebra.products import LETTERS, beside, square_base, whole_sum
+from steptp_dagster.strategies.algebra.products import (
+    LETTERS,
+    beside,
+    is_polynomial,
+    operations,
+    square_base,
+    whole_sum,
+)
 from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
     At,
@@ -25,9 +31,6 @@ from steptp_dagster.strategies.algebra.trees import (
     without_terms,
 )
 
-#: Literals and degrees of the polynomials that are gathered without looking at their size.
-_MODERATE: Final = 2.0**16
-_DEGREE: Final = 4
 #: Preconditions of the laws here.
 CANCELS: Final = "digits-may-cancel"
 INFINITE: Final = "factor-may-be-infinite"
@@ -154,41 +157,17 @@ def _collect(place: Place) -> Iterator[Match]:
                 total = with_part(total, at[len(inner) :], new)
             product = beside(x, total, own[0].expr)
             result = with_part(place.expr, inner, product)
-            within = (product, *_operations(total)) if _is_polynomial(total, x) else ()
+            within = (product, *operations(total)) if is_polynomial(total, x) else ()
             yield Match(result, letters, expr_text(x), within=within)
             continue
+        result = _gathered(place.expr, own, left, x)
         yield Match(
-            _gathered(place.expr, own, left, x),
+            result,
             letters,
             expr_text(x),
             needs=(Need(CANCELS, "no-cancellation", (_group(own), *values(others))),),
+            within=tuple(operations(result)) if is_polynomial(result, x) else (),
         )
-
-
-def _is_polynomial(expr: Expr, x: Expr) -> bool:
-    """Whether an expression adds and multiplies nothing but ``x`` and literals of moderate size.
-
-    Then gathering takes no value out of range: where x is at least 1 in size, what is computed
-    now is no larger than what was computed with one x more; elsewhere literals bound it.
-    """
-    if expr == x:
-        return True
-    match expr:
-        case Int() | Real():
-            return abs(expr.value) <= _MODERATE
-        case Unary(operand=inner):
-            return _is_polynomial(inner, x)
-        case Binary(op="**", left=base, right=Int(n)):
-            return 0 <= n <= _DEGREE and _is_polynomial(base, x)
-        case Binary(op="+" | "-" | "*", left=left, right=right):
-            return _is_polynomial(left, x) and _is_polynomial(right, x)
-    return False
-
-
-def _operations(expr: Expr) -> Iterator[Expr]:
-    for node in iter_expr(expr):
-        if isinstance(node, Binary):
-            yield node
 
 
 def _group(own: list[Operand]) -> Expr:

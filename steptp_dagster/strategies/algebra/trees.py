@@ -4,8 +4,10 @@ A *place* is a tuple of positions among ``walk.children``, from the root of an e
 Nothing here reorders: an operand that goes leaves all others where they are.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from steptp_dagster.leir.ast import Access, Binary, Expr, Index, Int, Real, Unary
 from steptp_dagster.leir.walk import children, with_children
@@ -236,3 +238,23 @@ def bases(product: Expr) -> tuple[Expr, ...]:
             case _:
                 found.append(one.expr)
     return tuple(dict.fromkeys(found))
+
+
+def constant_sum(b: Expr, c: Expr, *, minus: bool = False) -> Decimal | None:
+    """``b+c``, or ``b-c``, if it is the same number whatever the two read; else None.
+
+    Terms are compared by their text; those that are not literals must be opposite, one by one.
+    """
+    total = Decimal(0)
+    signs: Counter[Expr] = Counter()
+    for expr, side in ((b, 1), (c, -1 if minus else 1)):
+        for term in terms(expr):
+            sign = -side if term.inverse else side
+            match term.expr:
+                case Int(value):
+                    total += sign * value
+                case Real(text):
+                    total += sign * Decimal(text)
+                case other:
+                    signs[other] += sign
+    return None if any(signs.values()) else total

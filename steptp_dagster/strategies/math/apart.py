@@ -1,14 +1,20 @@
 """apart: a fraction becomes a sum of fractions."""
 
 from steptp_dagster.strategies.algebra.fractions import PROPER_FRACTION, SPLIT_FRACTION
+from steptp_dagster.strategies.algebra.partial_fractions import (
+    PARTIAL_DIFFERENCE,
+    PARTIAL_FRACTIONS,
+)
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 
 
 class Apart(AlgebraicStrategy):
-    """Split a fraction whose numerator is a sum, or take the whole part out of one.
+    """Split a fraction by the terms of its numerator or the factors of its denominator.
 
     The terms of the numerator must not cancel: their quotients would keep the rounding errors
-    that the sum of them had not yet.
+    that the sum of them had not yet. The whole part of a fraction may be taken out. A denominator
+    that is a product of two values is split where their sum or difference is a constant
+    (``p*(1-p)``, ``(x+1)*(x+2)``).
 
         === example
         --- before
@@ -33,5 +39,6 @@ class Apart(AlgebraicStrategy):
         "term-may-be-negative",
         "term-may-be-larger",
         "factor-may-be-infinite",
+        "factor-of-unknown-size",
     )
-    rules = (SPLIT_FRACTION, PROPER_FRACTION)
+    rules = (SPLIT_FRACTION, PROPER_FRACTION, PARTIAL_FRACTIONS, PARTIAL_DIFFERENCE)

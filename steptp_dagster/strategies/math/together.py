@@ -8,6 +8,10 @@ from steptp_dagster.strategies.algebra.fractions import (
     PRODUCT_OF_FRACTION,
     TWO_DENOMINATORS,
 )
+from steptp_dagster.strategies.algebra.partial_fractions import (
+    FROM_PARTIAL_DIFFERENCE,
+    FROM_PARTIAL_FRACTIONS,
+)
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 
 
@@ -15,7 +19,8 @@ class Together(AlgebraicStrategy):
     """Bring fractions onto one denominator.
 
     Where a denominator becomes a factor, it must stay away from zero and infinity: a product with
-    it would overflow where the quotient did not, or lose its digits.
+    it would overflow where the quotient did not, or lose its digits. Fractions with one numerator,
+    whose denominators have a constant sum or difference, get that as the new numerator.
 
         === example
         --- before
@@ -39,6 +44,7 @@ class Together(AlgebraicStrategy):
         "factor-of-unknown-size",
         "term-may-be-negative",
         "factor-may-be-infinite",
+        "digits-may-cancel",
     )
     rules = (
         COMMON_DENOMINATOR,
@@ -47,4 +53,6 @@ class Together(AlgebraicStrategy):
         PRODUCT_OF_FRACTION,
         FRACTION_OF_FRACTIONS,
         COMPLEMENT,
+        FROM_PARTIAL_FRACTIONS,
+        FROM_PARTIAL_DIFFERENCE,
     )
