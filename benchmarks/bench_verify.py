@@ -28,7 +28,7 @@ quieten_tvm()
 
 from steptp_dagster import paths  # noqa: E402
 from steptp_dagster.dataset.schemas import TRANSFORMED_STEPS  # noqa: E402
-from steptp_dagster.dataset.stages.verdicts import known_programs  # noqa: E402
+from steptp_dagster.dataset.stages.judging import known_programs  # noqa: E402
 from steptp_dagster.dataset.store import Store  # noqa: E402
 from steptp_dagster.leir.signature import SignedProgram  # noqa: E402
 from steptp_dagster.lowering.default_pipeline import build_by_default  # noqa: E402

@@ -83,7 +83,7 @@ def training(connection: "duckdb.DuckDBPyConnection") -> "tuple[Workload, ...]":
     """The workloads of the training split, by name."""
     from steptp_dagster.dataset.leakage import Workload
     from steptp_dagster.dataset.likeness import nest_forms
-    from steptp_dagster.dataset.programs import signed_of
+    from steptp_dagster.dataset.signed import signed_of
 
     structures: dict[str, set[str]] = {}
     for row in fetch(connection, _SHOWN):

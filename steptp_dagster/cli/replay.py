@@ -104,7 +104,7 @@ def whole_pairs(connection: "duckdb.DuckDBPyConnection", found: Found) -> list[d
 
 def judged_again(pairs: list[dict[str, Any]]) -> list[Compared]:
     """The verdict on each pair: its label, of a rejection the reason."""
-    from steptp_dagster.dataset.programs import signed_of
+    from steptp_dagster.dataset.signed import signed_of
     from steptp_dagster.verify.verdict import verify
 
     outcome = []
@@ -147,8 +147,8 @@ def chain(
 def again(source: dict[str, Any], steps: list[dict[str, Any]]) -> list[Compared]:
     """Everything made again, compared with what is stored; stops where a step cannot be taken."""
     from steptp_dagster.dataset.ids import canonical_json
+    from steptp_dagster.dataset.stages.judging import judged
     from steptp_dagster.dataset.stages.steps import parameters
-    from steptp_dagster.dataset.stages.verdicts import judged
     from steptp_dagster.leir.canonical import leir_id
     from steptp_dagster.reasoning.render import render_text
     from steptp_dagster.reasoning.style import STYLES
@@ -211,7 +211,7 @@ def evidence(row: dict[str, Any]) -> str:
 
 def _siblings(source: dict[str, Any], steps: list[dict[str, Any]]) -> "SmallChains":
     """The stored siblings of a source, and the steps to repeat on them."""
-    from steptp_dagster.dataset.programs import signed_of
+    from steptp_dagster.dataset.signed import signed_of
     from steptp_dagster.dataset.small_chains import SmallChains
 
     stored = source["siblings"]
@@ -233,7 +233,7 @@ def _on_siblings(
     from steptp_dagster.verify.verdict import verify
 
     pair = row["parent_leir_id"], row["result_leir_id"]
-    smaller.programs |= dict(zip(pair, (before, after), strict=True))
+    smaller.programs = {**smaller.programs, **dict(zip(pair, (before, after), strict=True))}
     found = smaller.pairs(*pair)
     if isinstance(found, str):
         return rejection(TOO_LARGE, found)

@@ -77,7 +77,7 @@ def reword(
 
 def _reworded(row: dict[str, Any], service: Any) -> dict[str, Any]:  # noqa: ANN401 - loaded late
     from steptp_dagster.dataset.ids import canonical_json
-    from steptp_dagster.dataset.programs import signed_of
+    from steptp_dagster.dataset.signed import signed_of
     from steptp_dagster.dataset.stages.steps import parameters
     from steptp_dagster.reasoning.render import render_text
     from steptp_dagster.reasoning.rewording import objections

@@ -1,13 +1,27 @@
-"""Which steps are accepted: one rule for records, for trajectories, and for what is made wrong."""
+"""Which steps are accepted, and which candidates may be called wrong: one rule for all stages."""
 
 from typing import Final
 
 import polars as pl
 
 from steptp_dagster.dataset.schemas import Row
+from steptp_dagster.verify import reasons
 
 #: The target without whose acceptance no step counts: it is everywhere, and executes.
 DECISIVE: Final = "llvm"
+#: Reasons for which a record may call a candidate wrong: what it computes or how it is written.
+#: Not the machine's, not too little evidence, no target limit (its values may be right), and no
+#: loss of accuracy, of which right programs have come near the bound.
+TOLD: Final = (
+    reasons.SIGNATURE_CHANGED,
+    reasons.INVALID,
+    reasons.INPUT_OVERWRITTEN,
+    reasons.OUT_OF_BOUNDS,
+    reasons.INTEGERS_DIFFER,
+    reasons.MATHEMATICS,
+    reasons.INFINITY_LOST,
+    reasons.NEW_NON_FINITE,
+)
 
 
 def accepted_by_target(verdicts: pl.DataFrame) -> pl.DataFrame:

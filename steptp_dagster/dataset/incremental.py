@@ -3,7 +3,8 @@
 A stage of a program is a set of units. The key of a unit digests what it is made from and the
 version of the code that makes it; every row carries the key of its unit. ``update`` keeps rows of
 wanted units, computes the missing ones in batches, drops the rest, and leaves a finished file
-alone when nothing changed. A unit is done when its row in the stage's *first* table is on disk.
+alone when nothing changed. A unit is done when its row in the stage's *first* table is on disk,
+unless that row says more of the machine that made it than of the unit (``Stage.again``).
 Batches write that table last, so its rows vouch for those of the others; finished files are
 replaced with that table first, so a unit that is dropped is gone before its other rows are. A
 file that is missing or spoilt takes the files written with it out of the count.
@@ -43,11 +44,17 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage: its name, its folders with their tables (first: one row a unit) and sort keys."""
+    """A stage: its name, its folders with their tables (first: one row a unit) and sort keys.
+
+    ``again`` tells rows of the first table that are never believed later: another run, with more
+    time or memory, or on a machine that is less busy, may come to something else. They stand in
+    the finished file, and the next ``update`` makes their units again.
+    """
 
     name: str
     tables: Mapping[str, pa.DataFrameSchema]
     order: Mapping[str, tuple[str, ...]]
+    again: pl.Expr = field(default_factory=lambda: pl.lit(False))
 
     @property
     def journals(self) -> dict[str, pa.DataFrameSchema]:
@@ -137,7 +144,7 @@ def update(
     with store.locked(stage.name, program):
         every = {**stage.tables, **stage.journals}
         first = next(iter(stage.tables))
-        rows = _done(store, every, program)
+        rows = _done(store, every, program, stage.again)
         there = set(rows[first]["unit"].to_list())
         number = max((_number(p.stem) for p in store.batches(first, program)), default=0)
         units: dict[str, Unit] = {}
@@ -180,12 +187,13 @@ def _number(stem: str) -> int:
 
 
 def _done(
-    store: Store, every: Mapping[str, pa.DataFrameSchema], program: str
+    store: Store, every: Mapping[str, pa.DataFrameSchema], program: str, again: pl.Expr
 ) -> dict[str, pl.DataFrame]:
     """Rows of done units by folder, from finished files and from batches.
 
-    Each unit counts from the first place that has it. The first folder decides which are done:
-    a kill between two files leaves rows of units that are not.
+    Each unit counts from the first place that has it, and not with a row that is to be made
+    ``again``. The first folder decides which are done: a kill between two files leaves rows of
+    units that are not.
     """
     first = next(iter(every))
     paths = [store.part(first, program), *store.batches(first, program)]
@@ -197,9 +205,13 @@ def _done(
             rows = read_if_sound(table, store.part(name, program).with_name(filename))
             if rows is not None:
                 sound[name] = rows
-        for name, rows in sound.items() if sound.keys() == every.keys() else ():
-            kept[name].append(rows.filter(~pl.col("unit").is_in(sorted(seen[name]))))
-            seen[name] |= set(rows["unit"].to_list())
+        if sound.keys() != every.keys():
+            continue
+        doubtful = set(sound[first].filter(again)["unit"].to_list())
+        for name, rows in sound.items():
+            left_out = sorted(seen[name] | doubtful)
+            kept[name].append(rows.filter(~pl.col("unit").is_in(left_out)))
+            seen[name] |= set(rows["unit"].to_list()) - doubtful
     done = sorted(seen[first])
     return {
         name: pl.concat(parts).filter(pl.col("unit").is_in(done)) for name, parts in kept.items()

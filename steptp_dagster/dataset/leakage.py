@@ -13,8 +13,8 @@ from itertools import combinations
 
 from steptp_dagster.dataset.candidates import Selection, Tables
 from steptp_dagster.dataset.likeness import Likeness, nearest, nest_forms, share
-from steptp_dagster.dataset.programs import signed_of
 from steptp_dagster.dataset.schemas import Row
+from steptp_dagster.dataset.signed import signed_of
 from steptp_dagster.dataset.splits import Member
 from steptp_dagster.leir.canonical import structural_hash
 from steptp_dagster.leir.signature import SignedProgram

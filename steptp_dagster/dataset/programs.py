@@ -1,10 +1,10 @@
-"""Rows of ``leir_programs`` and ``translations``: a program with its measures, and back."""
+"""Rows of ``leir_programs`` and ``translations``: a program with its measures."""
 
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.tokens import count
 from steptp_dagster.leir.canonical import leir_id, structural_hash
 from steptp_dagster.leir.cost import cost
-from steptp_dagster.leir.fileform import header_text, read
+from steptp_dagster.leir.fileform import header_text
 from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.signature import SignedProgram
 
@@ -35,18 +35,8 @@ def row_of(signed: SignedProgram) -> Row:
     }
 
 
-def file_form(signature: str, text: str) -> str:
-    """The ``.leir`` text of a row's two columns."""
-    return f"{signature.rstrip()}\n{text}\n"
-
-
 def translation_row(source: Row, **known: object) -> Row:
     """The row of ``translations`` of a source, without ``unit``; what is not known is empty."""
     nothing: Row = dict.fromkeys(("leir_id", "refusal", "message", "fidelity", "interpreted"))
     lists: Row = {"comparisons": [], "roundings": [], "screens": [], "siblings": []}
     return {"source_id": source["source_id"], **nothing, **lists, **known}
-
-
-def signed_of(signature: str, text: str) -> SignedProgram:
-    """The program of a row's two columns."""
-    return read(file_form(signature, text)).signed

@@ -8,24 +8,10 @@ from typing import Final
 
 import yaml
 
+from steptp_dagster.dataset.acceptance import TOLD
 from steptp_dagster.dataset.mapping import build
-from steptp_dagster.verify import reasons
 
 FILE: Final = Path(__file__).with_name("prompts.yaml")
-
-#: Reasons for which a record may call a candidate wrong: what it computes or how it is written.
-#: Not the machine's, not too little evidence, no target limit (its values may be right), and no
-#: loss of accuracy, of which right programs have come near the bound.
-TOLD: Final = (
-    reasons.SIGNATURE_CHANGED,
-    reasons.INVALID,
-    reasons.INPUT_OVERWRITTEN,
-    reasons.OUT_OF_BOUNDS,
-    reasons.INTEGERS_DIFFER,
-    reasons.MATHEMATICS,
-    reasons.INFINITY_LOST,
-    reasons.NEW_NON_FINITE,
-)
 
 
 class BadTemplate(ValueError):

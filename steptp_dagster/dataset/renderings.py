@@ -5,7 +5,7 @@
 
 from itertools import dropwhile
 
-from steptp_dagster.dataset.programs import signed_of
+from steptp_dagster.dataset.signed import signed_of
 
 
 def rendering(signature: str, leir: str, language: str) -> str | None:

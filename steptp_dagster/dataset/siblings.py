@@ -8,7 +8,6 @@ gives the numbers of all siblings too. What is left of the verdict is static, an
 large programs themselves; values are compared on the siblings.
 """
 
-import random
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,88 +16,19 @@ from itertools import product
 from math import isclose, log, sqrt
 from typing import Any, Final
 
-from steptp_dagster.leir.ast import Int, Loop, Real
+from steptp_dagster.dataset.structure import NEEDED, Numbers, structure
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.sources.base import Shape, Source, SourceError
 from steptp_dagster.strategies.alternatives import surveyed
 from steptp_dagster.strategies.base import Refusal, Site, Strategy
 from steptp_dagster.strategies.step import objection, take
 from steptp_dagster.verify.record import Verdict
 
-#: Siblings of one source, and how many of them a step must be repeated on: two of different
-#: extents tell a formula from a coincidence.
-COUNT: Final = 5
-NEEDED: Final = 2
-#: Draws among which the siblings are chosen.
-_DRAWS: Final = 48
 #: Sites of a sibling that are tried for one step.
 _SITES: Final = 24
-#: Divisors by which extents are told apart: splits take other forms where they do not divide.
-_DIVISORS: Final = (2, 3, 4, 8)
-
 _DIGITS: Final = re.compile(r"\d+(\.\d+)?(e-?\d+)?")
 
-Number = int | float
 #: One number of the large program with those at the same place of its siblings.
-Row = tuple[Number, ...]
-
-
-def sibling_shapes(source: Source, shape: Shape, count: int = COUNT) -> tuple[dict[str, int], ...]:
-    """Small shapes of the structure of ``shape``: divisible alike if there are such, and unlike.
-
-    The same for equal shapes; fewer than ``count``, or none, where there are not that many.
-    """
-    rng = random.Random(repr(sorted(shape.items())))
-    found: dict[tuple[int, ...], dict[str, int]] = {}
-    try:
-        for _ in range(_DRAWS):
-            drawn = source.sibling(shape, rng)
-            found.setdefault(tuple(drawn.values()), drawn)
-    except SourceError:
-        return ()
-    ranked = sorted(found.values(), key=lambda s: (-_alike(shape, s), source.work(s)))
-    chosen = ranked[:1]
-    while len(chosen) < min(count, len(ranked)):
-        rest = [s for s in ranked if s not in chosen]
-        chosen.append(max(rest, key=lambda s: 2 * _apart(chosen, s) + _alike(shape, s)))
-    return tuple(chosen)
-
-
-def _alike(large: Shape, small: Shape) -> int:
-    """How often divisors divide both or neither."""
-    return sum((large[n] % d == 0) == (small[n] % d == 0) for n in large for d in _DIVISORS)
-
-
-def _apart(chosen: Sequence[Shape], other: Shape) -> int:
-    """How many extents differ from those of every shape that is chosen already."""
-    return sum(all(other[n] != s[n] for s in chosen) for n in other)
-
-
-def structure(signed: SignedProgram) -> tuple[Hashable, Row]:
-    """A program without its numbers, and the numbers in order; values of constants aside."""
-    numbers: list[Number] = []
-    form = [_form(nest, numbers) for nest in signed.program.nests]
-    for v in signed.signature.variables:
-        bounds = tuple(type(b).__name__ for b in (v.low, v.high))
-        form.append((v.role, v.name, v.dtype, len(v.shape), bounds, v.values is None))
-        numbers += v.shape
-    return tuple(form), tuple(numbers)
-
-
-def _form(node: object, numbers: list[Number]) -> Hashable:
-    match node:
-        case Int() | Real():
-            numbers.append(node.value)
-            return type(node).__name__
-        case Loop():
-            numbers += (node.start, node.extent)
-            return (node.kind, node.index)
-        case tuple():
-            return tuple(_form(item, numbers) for item in node)
-        case str() | None:
-            return node
-    fields = (f for f in type(node).__slots__ if f != "pos")  # type: ignore[attr-defined]
-    return (type(node).__name__, *(_form(getattr(node, f), numbers) for f in fields))
+Row = Numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import polars as pl
 
-from steptp_dagster.dataset.ids import canonical_json
+from steptp_dagster.dataset.ids import Json, canonical_json
 from steptp_dagster.dataset.schemas import Row
-from steptp_dagster.dataset.siblings import NEEDED, SmallStep, small_steps
+from steptp_dagster.dataset.siblings import SmallStep, small_steps
+from steptp_dagster.dataset.structure import NEEDED
+from steptp_dagster.dataset.versions import strategy_version
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.registry import strategies
 
@@ -35,7 +37,7 @@ class SmallChains:
     siblings: Mapping[str, Mapping[str, str]]
     steps: Mapping[str, Row]
     by_pair: Mapping[tuple[str, str], Sequence[str]]
-    programs: dict[str, SignedProgram]
+    programs: Mapping[str, SignedProgram]
     _found: dict[str, dict[str, SmallStep] | str] = field(default_factory=dict)
 
     @classmethod
@@ -43,13 +45,10 @@ class SmallChains:
         cls,
         translations: pl.DataFrame,
         steps: pl.DataFrame,
-        programs: dict[str, SignedProgram],
+        programs: Mapping[str, SignedProgram],
     ) -> "SmallChains":
         """From the rows of one workload."""
-        siblings = {
-            row["source_id"]: {s["leir_id"]: s["shapes"] for s in row["siblings"]}
-            for row in translations.filter(pl.col("siblings").list.len() > 0).to_dicts()
-        }
+        siblings = siblings_of(translations)
         chosen = steps.filter(pl.col("source_id").is_in(sorted(siblings))).sort("step_id")
         rows = {row["step_id"]: row for row in chosen.to_dicts()}
         by_pair: dict[tuple[str, str], list[str]] = {}
@@ -57,10 +56,38 @@ class SmallChains:
             by_pair.setdefault((row["parent_leir_id"], row["result_leir_id"]), []).append(name)
         return cls(siblings, rows, by_pair, programs)
 
-    def names(self, parent: str, result: str) -> tuple[str, ...]:
-        """The siblings that a pair could be judged on; none: it is not of a large source."""
-        steps = self.by_pair.get((parent, result), ())
-        return tuple(dict.fromkeys(n for s in steps for n in self._own(self.steps[s])))
+    def stand_for(self, parent: str, result: str) -> bool:
+        """Whether a pair is of a large source, so that siblings may stand for it."""
+        return (parent, result) in self.by_pair
+
+    def basis(self, parent: str, result: str) -> list[Json]:
+        """All that the verdict of a pair rests on beside the pair, if siblings stand for it.
+
+        Of each step from one program to the other: ``chain_basis``. Empty: the pair is not of a
+        large source.
+        """
+        return [self.chain_basis(self._chain(s)) for s in self.by_pair.get((parent, result), ())]
+
+    def chain_basis(self, chain: Sequence[Row]) -> Json:
+        """What repeating steps on siblings rests on: the siblings, every step with its code.
+
+        Nothing for steps of a source that is small enough to run. A step's id says where and with
+        which parameters.
+        """
+        own = self.siblings.get(chain[0]["source_id"], {})
+        known = strategies()
+        steps = [
+            (row["step_id"], strategy_version(row["strategy"]) if row["strategy"] in known else "")
+            for row in chain
+        ]
+        return [list(own.items()), steps] if own else []
+
+    def _chain(self, step: str) -> list[Row]:
+        """The steps from the source to a step, itself included."""
+        chain = [self.steps[step]]
+        while (before := chain[0]["parent_step_id"]) is not None:
+            chain.insert(0, self.steps[before])
+        return chain
 
     def pairs(self, parent: str, result: str) -> tuple[SmallPair, ...] | str:
         """The pairs of siblings that stand for a pair; in words why there are none.
@@ -78,6 +105,20 @@ class SmallChains:
                 )
             words = words or found
         return words or "no sibling is known"
+
+    def ends(self, first: str, last: str) -> tuple[SmallPair, ...] | str:
+        """The pairs of siblings that stand for a chain: before its first step, after its last."""
+        begun, done = self.step(first), self.step(last)
+        if isinstance(begun, str):
+            return begun
+        if isinstance(done, str):
+            return done
+        own = self._own(self.steps[first])
+        names = [name for name in done if name in begun][:NEEDED]
+        return tuple(
+            SmallPair(n, begun[n].before, done[n].after, canonical_json({"shapes": loads(own[n])}))
+            for n in names
+        )
 
     def step(self, name: str) -> dict[str, SmallStep] | str:
         """A step on every sibling that it can be repeated on; or why on too few, in words."""
@@ -103,6 +144,14 @@ class SmallChains:
         large = self.programs[row["parent_leir_id"]], self.programs[row["result_leir_id"]]
         path = tuple(loads(row["site"]))
         return small_steps(chosen, path, loads(row["parameters"]), large, before)
+
+
+def siblings_of(translations: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """By the id of every source that is too large to run: its siblings, as ``SmallChains`` has."""
+    return {
+        row["source_id"]: {s["leir_id"]: s["shapes"] for s in row["siblings"]}
+        for row in translations.filter(pl.col("siblings").list.len() > 0).to_dicts()
+    }
 
 
 def _told(shapes: str, step: SmallStep) -> str:

@@ -14,8 +14,9 @@ from steptp_dagster.dataset.ids import canonical_json
 from steptp_dagster.dataset.injectors import INJECTORS
 from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import Row
-from steptp_dagster.dataset.siblings import NEEDED, sibling_shapes, structure
+from steptp_dagster.dataset.small_shapes import sibling_shapes
 from steptp_dagster.dataset.stages.sources import source_of
+from steptp_dagster.dataset.structure import NEEDED, structure
 from steptp_dagster.leir.limits import check_limits
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check

@@ -7,6 +7,7 @@ keep their ids, and nothing after them is computed again.
 
 import inspect
 import platform
+import re
 import subprocess
 from functools import cache
 from hashlib import blake2b
@@ -18,91 +19,113 @@ from steptp_dagster.strategies.registry import strategies
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: What ids and digests are, and what makes programs of rows.
+IDS: tuple[str, ...] = ("dataset/ids.py",)
+READ: tuple[str, ...] = (*IDS, "dataset/signed.py")
+#: What makes rows of programs: their measures, token counts among them.
+WRITTEN: tuple[str, ...] = (*IDS, "dataset/programs.py", "dataset/tokens.py")
 #: What decides the inlined form of a source.
 INLINING: tuple[str, ...] = (
+    "dataset/inlined.py",
+    "strategies/base.py",
     "strategies/definitions.py",
+    "strategies/evidence.py",
+    "strategies/facts.py",
     "strategies/graph/compute_inline.py",
     "strategies/inlining.py",
+    "strategies/legality.py",
+    "strategies/reading.py",
     "strategies/rewrite.py",
+    "strategies/soundness.py",
+    "strategies/step.py",
+)
+#: What translates, puts a source into its form, and gathers what speaks for the translation.
+TRANSLATING: tuple[str, ...] = (
+    *("leir", "lowering", "translate", "verify"),
+    "dataset/evidence.py",
+    "dataset/fidelity.py",
+    "dataset/forms.py",
+    "dataset/injectors.py",
+    "dataset/perturbation.py",
+    *INLINING,
+)
+#: What runs users' files: all of it is in the process that it runs in.
+USERS: tuple[str, ...] = (
+    *TRANSLATING,
+    *("users", "dataset/user_bench.py", "dataset/user_tasks.py", "dataset/stages/user_sources.py"),
 )
 #: What decides verdicts.
 VERDICTS: tuple[str, ...] = (
-    "leir",
-    "lowering",
-    "verify",
+    *("leir", "lowering", "verify"),
+    *READ,
+    "dataset/acceptance.py",
     "dataset/siblings.py",
     "dataset/small_chains.py",
-    "dataset/stages/verdicts.py",
+    "dataset/structure.py",
+    "dataset/stages/judging.py",
 )
 #: Stage -> what of the library decides its rows (folders recursively, single files by name).
+#: ``tests/dataset/test_versions.py`` compares them with what the stages import.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "sources": ("sources", "dataset/stages/sources.py"),
+    "sources": ("sources", *IDS, "dataset/stages/sources.py"),
     "leir": (
-        "leir",
-        "lowering",
         "sources",
-        "translate",
-        "verify",
-        "dataset/evidence.py",
-        "dataset/fidelity.py",
-        "dataset/forms.py",
-        "dataset/injectors.py",
-        "dataset/inlined.py",
-        "dataset/perturbation.py",
-        "dataset/programs.py",
-        "dataset/siblings.py",
+        *TRANSLATING,
+        *WRITTEN,
+        "dataset/small_shapes.py",
+        "dataset/structure.py",
         "dataset/stages/leir.py",
+        "dataset/stages/sources.py",
+        "dataset/stages/translated.py",
         "dataset/translations.py",
-        *INLINING,
     ),
-    "user_sources": ("leir", "translate", "users", "dataset/stages/user_sources.py"),
+    "user_sources": (*USERS, *IDS),
     "user_leir": (
-        "leir",
-        "lowering",
-        "translate",
-        "users",
-        "verify",
-        "dataset/evidence.py",
-        "dataset/fidelity.py",
-        "dataset/forms.py",
-        "dataset/injectors.py",
-        "dataset/inlined.py",
-        "dataset/perturbation.py",
-        "dataset/programs.py",
-        "dataset/stages/user_leir.py",
-        "dataset/user_tasks.py",
-        *INLINING,
+        *USERS,
+        *WRITTEN,
+        *("dataset/stages/translated.py", "dataset/stages/user_leir.py"),
     ),
-    "steps": ("leir", "reasoning", "dataset/programs.py", "dataset/stages/steps.py"),
-    "verdicts": VERDICTS,
-    "trajectories": (*VERDICTS, "dataset/acceptance.py", "dataset/stages/trajectories.py"),
-    "zoo": (
-        *("leir", "lowering", "verify", "dataset/stages/zoo.py"),
-        *("dataset/zoo_programs.py", "dataset/zoo_score.py"),
+    "steps": ("leir", "reasoning", *READ, *WRITTEN, "dataset/stages/steps.py"),
+    "verdicts": (*VERDICTS, "dataset/stages/verdicts.py"),
+    "trajectories": (*VERDICTS, "dataset/stages/trajectories.py"),
+    "zoo": ("leir", "lowering", "verify", *IDS, "dataset/stages/zoo.py", "dataset/zoo_score.py"),
+    "renderings": (
+        *("leir", "lowering", *READ),
+        *("dataset/renderings.py", "dataset/stages/renderings.py"),
     ),
-    "renderings": ("leir", "lowering", "dataset/programs.py", "dataset/renderings.py"),
-    "negatives": (
-        *VERDICTS,
-        *("dataset/acceptance.py", "dataset/prompts.py", "dataset/stages/negatives.py"),
+    "negatives": (*VERDICTS, "dataset/stages/negatives.py"),
+    "tokens": (
+        *("leir", "lowering", *IDS, "dataset/tokens.py", "dataset/token_counts.py"),
+        "dataset/stages/tokens.py",
     ),
-    "tokens": ("leir", "lowering", "dataset/tokens.py", "dataset/token_counts.py"),
-    "records": ("dataset", "leir"),
+    "records": ("dataset", "leir", "verify/__init__.py", "verify/reasons.py"),
 }
+_TOKENIZER: tuple[str, ...] = ("dashscope", "tiktoken")
+_LEIR: tuple[str, ...] = ("islpy", "numpy")
+_TVM: tuple[str, ...] = (*_LEIR, "apache-tvm", "apache-tvm-ffi", "ml_dtypes")
 #: Stage -> installed packages whose release takes part in its rows.
 PACKAGES: dict[str, tuple[str, ...]] = {
-    "sources": (),
-    "leir": ("torch", "numpy", "apache-tvm"),
-    "user_sources": ("torch", "numpy"),
-    "user_leir": ("torch", "numpy", "apache-tvm"),
-    "steps": (),
-    "verdicts": ("apache-tvm", "numpy"),
-    "trajectories": ("apache-tvm", "numpy"),
-    "zoo": ("apache-tvm", "numpy"),
-    "renderings": ("apache-tvm",),
-    "negatives": ("apache-tvm", "numpy"),
-    "tokens": ("apache-tvm", "dashscope", "tiktoken"),
-    "records": ("tiktoken",),
+    "sources": ("torch",),
+    "leir": ("torch", *_TVM, *_TOKENIZER),
+    "user_sources": ("torch", *_TVM),
+    "user_leir": ("torch", *_TVM, *_TOKENIZER),
+    "steps": (*_LEIR, *_TOKENIZER),
+    "verdicts": _TVM,
+    "trajectories": _TVM,
+    "zoo": _TVM,
+    "renderings": _TVM,
+    "negatives": _TVM,
+    "tokens": (*_TVM, *_TOKENIZER),
+    "records": (*_LEIR, *_TOKENIZER),
 }
+
+
+#: Import lines of modules of the library.
+_IMPORTS = re.compile(
+    r"^\s*(?:from (steptp_dagster[\w.]*) import (\([^)]*\)|.*)|import (steptp_dagster[\w.]*))",
+    re.MULTILINE,
+)
+_NAMES = re.compile(r"\w+")
 
 
 @cache
@@ -175,46 +198,67 @@ def code_version(stage: str) -> str:
 
 @cache
 def strategy_version(name: str) -> str:
-    """The version of everything that decides one strategy's steps.
-
-    Of the strategies' folder it covers all but the files that define *other* strategies, so a
-    change of one strategy concerns its own steps (and those of strategies that import it) only, a
-    change of a shared helper all of them.
-    """
-    known = strategies()
-    homes = _homes(tuple(known))
-    home = homes[name]
-    others = set(homes.values()) - _used(home, set(homes.values()))
-    paths = tuple(sorted(path for file, path in _strategy_files() if file not in others))
-    parts = [files_digest(paths), code_version("steps")]
+    """The version of everything that decides one strategy's steps."""
+    known, home = strategies(), _homes(tuple(strategies()))[name]
+    parts = [files_digest(strategy_files(name)), code_version("steps")]
     if not home.is_relative_to(ROOT):
         parts.append(_plugin_digest(home))
     return digest("strategy", name, known[name].version, *parts)
 
 
+def strategy_files(name: str) -> tuple[str, ...]:
+    """The files of the strategies' folder that take part in one strategy's steps, sorted.
+
+    All but those that define *other* strategies, so a change of one strategy concerns its own
+    steps (and those of strategies that import it) only, a change of a shared helper all of them.
+    """
+    homes = _homes(tuple(strategies()))
+    others = set(homes.values()) - _used(homes[name], set(homes.values()))
+    return tuple(sorted(path for file, path in _strategy_files() if file not in others))
+
+
 def _used(home: Path, homes: set[Path]) -> set[Path]:
     """The files of strategies whose code a file imports, directly or not, and the file itself."""
     used, open_files = {home}, [home]
+    if not home.is_relative_to(ROOT):
+        open_files += _plugin_files(home)
     while open_files:
-        text = open_files.pop().read_text(encoding="utf-8")
-        for other in homes - used:
-            if other.is_relative_to(ROOT):
-                module = ".".join((ROOT.name, *other.relative_to(ROOT).with_suffix("").parts))
-                if f"from {module} import" in text:
-                    used.add(other)
-                    open_files.append(other)
-    return used
+        more = _imported(open_files.pop()) - used
+        used |= more
+        open_files += more
+    return used & homes
+
+
+@cache
+def _imported(file: Path) -> frozenset[Path]:
+    """The files of the strategies' folder that a file imports, wherever in it."""
+    known = {path for path, _ in _strategy_files()}
+    found = set()
+    for first, names, second in _IMPORTS.findall(_content(file).decode()):
+        module = first or second
+        for place in (module, *(f"{module}.{name}" for name in _NAMES.findall(names))):
+            found.add(ROOT.parent.joinpath(*place.split(".")).with_suffix(".py").resolve())
+    return frozenset(known & found)
 
 
 def _plugin_digest(home: Path) -> str:
     """Digest of a plug-in: its file, or all Python files of the package that the file is in."""
-    top = home
-    while (top.parent / "__init__.py").exists():
-        top = top.parent
     total = blake2b(digest_size=16)
-    for file in sorted(_files(top)):
-        total.update(str(file.relative_to(top.parent)).encode() + b"\0" + file.read_bytes() + b"\0")
+    for file in _plugin_files(home):
+        total.update(str(file.relative_to(_top(home).parent)).encode() + b"\0")
+        total.update(file.read_bytes() + b"\0")
     return total.hexdigest()
+
+
+def _plugin_files(home: Path) -> list[Path]:
+    return sorted(_files(_top(home)))
+
+
+def _top(home: Path) -> Path:
+    """The file of a plug-in, or the folder of the outermost package that it is in."""
+    while (home.parent / "__init__.py").exists():
+        home = home.parent
+    return home
 
 
 @cache

@@ -1,11 +1,9 @@
-"""Which steps count as accepted, and what makes their strategies' versions."""
+"""Which steps count as accepted."""
 
 import polars as pl
 import pytest
 
 from steptp_dagster.dataset.acceptance import accepted_by_target
-from steptp_dagster.dataset.versions import _homes, _used
-from steptp_dagster.strategies.registry import strategies
 
 Verdict = tuple[str, bool | None, str]
 LLVM: Verdict = ("llvm", True, "exact")
@@ -33,13 +31,3 @@ def test_llvm_accepts_and_nobody_rejects(
 
 
 COLUMNS = {"target": pl.String(), "equal_pass": pl.Boolean(), "equality": pl.String()}
-
-
-def test_a_strategy_depends_on_those_that_it_imports() -> None:
-    homes = _homes(tuple(strategies()))
-    split, factor = (
-        homes[name] for name in ("tensor_split_to_decouple_operators", "reduction_factorization")
-    )
-    every = set(homes.values())
-    assert _used(split, every) == {split, factor}
-    assert _used(factor, every) == {factor}

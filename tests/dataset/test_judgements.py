@@ -5,18 +5,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from steptp_dagster import progress
+from steptp_dagster.dataset.acceptance import TOLD
 from steptp_dagster.dataset.config import Profile, load
 from steptp_dagster.dataset.incremental import Origin, Unit
 from steptp_dagster.dataset.parallel import Workers
-from steptp_dagster.dataset.programs import row_of, signed_of
-from steptp_dagster.dataset.prompts import TOLD
+from steptp_dagster.dataset.programs import row_of
 from steptp_dagster.dataset.schemas import (
     LEIR_PROGRAMS,
     NEGATIVES,
@@ -24,6 +23,9 @@ from steptp_dagster.dataset.schemas import (
     TRAJECTORIES,
     TRANSFORMED_STEPS,
 )
+from steptp_dagster.dataset.siblings import SmallStep
+from steptp_dagster.dataset.signed import signed_of
+from steptp_dagster.dataset.small_chains import SmallChains
 from steptp_dagster.dataset.stages import negatives, trajectories
 from steptp_dagster.dataset.stages.judgements import update_judgements
 from steptp_dagster.dataset.stages.steps import update_steps
@@ -31,6 +33,7 @@ from steptp_dagster.dataset.store import Store
 from steptp_dagster.leir.canonical import structural_hash
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.violation import Violation
+from steptp_dagster.strategies.base import Site
 from steptp_dagster.verify.mutation.catalogue import KINDS
 from steptp_dagster.verify.record import Verdict, rejection
 from tests.support.rows import fill, key, source_row
@@ -193,16 +196,29 @@ def test_every_kind_of_mistake_has_words() -> None:
         assert not words.endswith(".")
 
 
-class Small:
-    """Stands for ``SmallChains``: every step is repeated on the siblings named."""
+STEPS = {
+    key("step", n): {
+        "step_id": key("step", n),
+        "source_id": "source",
+        "strategy": "loop_split",
+        "parent_leir_id": key("large"),
+        "result_leir_id": key("large"),
+    }
+    for n in "ab"
+}
+
+
+class Small(SmallChains):
+    """Every step is repeated on the siblings named, or on none for a reason."""
 
     def __init__(self, *names: str, refused: str = "") -> None:
-        self.names, self.refused = names, refused
-        self.siblings = {"source": dict.fromkeys(names, '{"n":8}')}
+        super().__init__({"source": dict.fromkeys(names, '{"n":8}')}, STEPS, {}, {})
+        self.refused = refused
 
-    def step(self, name: str) -> dict[str, Any] | str:
-        del name
-        return self.refused or {n: SimpleNamespace(before=SIGNED, after=SIGNED) for n in self.names}
+    def step(self, name: str) -> dict[str, SmallStep] | str:
+        siblings = self.siblings[self.steps[name]["source_id"]]
+        found = SmallStep(SIGNED, SIGNED, Site.of("loop_split", (0,)))
+        return self.refused or dict.fromkeys(siblings, found)
 
 
 class TooLarge:
@@ -229,15 +245,12 @@ class TooLarge:
     ],
 )
 def test_large_trajectories_are_judged_on_siblings(
-    small: Any, verdicts: tuple[Verdict, ...], outcome: tuple[bool, str, str]
+    small: Small, verdicts: tuple[Verdict, ...], outcome: tuple[bool, str, str]
 ) -> None:
-    row = row_of(SIGNED)
-    steps = tuple(
-        {"step_id": key("step", n), "source_id": "source", "strategy": "loop_split"} for n in "ab"
-    )
-    path = trajectories.Trajectory(steps, row, row, ("s", "t"))
+    path = trajectories.Trajectory(tuple(STEPS.values()))
     pool: Any = TooLarge(*verdicts)
-    (made,) = trajectories.judge([Unit(key("unit"), path)], pool, small)
+    units, programs = [Unit(key("unit"), path)], {key("large"): SIGNED}
+    (made,) = trajectories.trajectories_of(units, programs, pool, small)
     (told,) = made.rows["trajectories"]
     message = json.loads(told["numeric"])["message"]
     assert (told["equal_pass"], told["evidence"], message) == outcome

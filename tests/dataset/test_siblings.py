@@ -13,11 +13,11 @@ from steptp_dagster.dataset.siblings import (
     SmallStep,
     explained,
     on_siblings,
-    sibling_shapes,
     small_steps,
-    structure,
 )
+from steptp_dagster.dataset.small_shapes import sibling_shapes
 from steptp_dagster.dataset.stages.steps import parameters
+from steptp_dagster.dataset.structure import structure
 from steptp_dagster.leir.ast import Int, Loop
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram

@@ -7,20 +7,21 @@ import polars as pl
 import pytest
 
 from steptp_dagster import progress
-from steptp_dagster.dataset import versions
 from steptp_dagster.dataset.config import Profile, ProgramPlan, load
 from steptp_dagster.dataset.incremental import Origin, Unit
 from steptp_dagster.dataset.parallel import Workers
-from steptp_dagster.dataset.programs import row_of, signed_of
+from steptp_dagster.dataset.programs import row_of
 from steptp_dagster.dataset.schemas import (
     GPU_VERIFICATION,
     SURVEYS,
     TRANSFORMED_STEPS,
     polars_schema,
 )
+from steptp_dagster.dataset.signed import signed_of
 from steptp_dagster.dataset.stages import steps as stage
+from steptp_dagster.dataset.stages.judging import NOT_BUILT, NOT_RUN
 from steptp_dagster.dataset.stages.sources import UnknownProgram, samples
-from steptp_dagster.dataset.stages.verdicts import judge, update_verdicts
+from steptp_dagster.dataset.stages.verdicts import update_verdicts, verdicts_of
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.strategies import alternatives
 from steptp_dagster.strategies.registry import strategies
@@ -62,7 +63,7 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def profile(**steps: int) -> Profile:
+def profile(**steps: Any) -> Profile:
     tiny = load("tiny")
     return replace(
         tiny,
@@ -190,42 +191,14 @@ def test_how_far_a_pair_came(reason: str | None, passes: tuple[bool, bool, bool]
     verdict = ACCEPTED if reason is None else Verdict(False, "rejected", False, reason)
     pool: Any = Judge(verdict)
     unit = Unit(key("unit"), ("a", "b", "llvm"))
-    (made,) = judge([unit], {"a": SIGNED, "b": SIGNED}, pool)
+    (made,) = verdicts_of([unit], {"a": SIGNED, "b": SIGNED}, pool)
     (row,) = made.rows["verdicts"]
     assert (row["build_pass"], row["exec_pass"], row["equal_pass"]) == passes
 
 
 def test_every_reason_says_how_far_the_pair_came() -> None:
-    from steptp_dagster.dataset.stages.verdicts import NOT_BUILT, NOT_RUN
-
     assert set(reasons.REASONS) >= NOT_BUILT | NOT_RUN
     assert not NOT_BUILT & NOT_RUN
-
-
-def test_versions_name_code_that_exists() -> None:
-    for stage_name, paths in versions.GROUPS.items():
-        for path in paths:
-            assert (versions.ROOT / path).exists(), (stage_name, path)
-        assert all(versions.package_version(p) != "absent" for p in versions.PACKAGES[stage_name])
-
-
-def test_a_strategy_s_version_covers_its_own_file_and_no_other_strategy_s(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: dict[str, set[str]] = {}
-    real = versions.files_digest
-
-    def spy(paths: tuple[str, ...]) -> str:
-        seen.setdefault(name, set()).update(paths)
-        return real(paths)
-
-    monkeypatch.setattr(versions, "files_digest", spy)
-    for name in ("loop_split", "online_softmax"):
-        versions.strategy_version.__wrapped__(name)
-    assert "strategies/operator/loop_split.py" in seen["loop_split"]
-    assert "strategies/math/online_softmax.py" not in seen["loop_split"]
-    assert "strategies/math/online_softmax.py" in seen["online_softmax"]
-    assert "strategies/step.py" in seen["loop_split"]
 
 
 def test_programs_survive_the_table() -> None:

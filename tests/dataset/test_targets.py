@@ -13,7 +13,7 @@ from steptp_dagster.dataset.incremental import Unit
 from steptp_dagster.dataset.schemas import VERDICTS, Row, frame
 from steptp_dagster.dataset.small_chains import SmallChains
 from steptp_dagster.dataset.stages.steps import parameters
-from steptp_dagster.dataset.stages.verdicts import chosen, judge
+from steptp_dagster.dataset.stages.verdicts import chosen, verdicts_of
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.registry import strategy
@@ -51,7 +51,7 @@ class Pool:
 
 def only(units: list[Unit], programs: dict[str, SignedProgram], *more: SmallChains) -> list[Row]:
     pool: Any = Pool()
-    made = list(judge(units, programs, pool, *more))
+    made = list(verdicts_of(units, programs, pool, *more))
     rows = [{**m.rows["verdicts"][0], "unit": m.unit.key} for m in made]
     VERDICTS.validate(frame(VERDICTS, rows))
     return rows

@@ -10,9 +10,10 @@ from steptp_dagster.dataset.config import Profile, load
 from steptp_dagster.dataset.exports import export_all
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Unit, update
 from steptp_dagster.dataset.parallel import Workers
-from steptp_dagster.dataset.programs import row_of, signed_of, translation_row
+from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
-from steptp_dagster.dataset.stages import leir, zoo
+from steptp_dagster.dataset.signed import signed_of
+from steptp_dagster.dataset.stages import translated, zoo
 from steptp_dagster.dataset.stages.records import update_records, update_statistics
 from steptp_dagster.dataset.stages.sources import update_sources
 from steptp_dagster.dataset.stages.steps import update_steps
@@ -81,7 +82,7 @@ def translate(store: Store, program: str, run: Origin) -> Report:
 
     sources = store.read(SOURCE_PROGRAMS, program).to_dicts()
     units = [Unit(row["source_id"], row) for row in sources]
-    return update(store, leir.STAGE, program, units, compute, origin=run)
+    return update(store, translated.STAGE, program, units, compute, origin=run)
 
 
 def tried_zoo(store: Store) -> None:

@@ -10,8 +10,9 @@ from steptp_dagster.dataset import ids
 from steptp_dagster.dataset.answers import BadAnswer, read_answer
 from steptp_dagster.dataset.audit.defects import Defect
 from steptp_dagster.dataset.ids import canonical_json
-from steptp_dagster.dataset.programs import row_of, signed_of
+from steptp_dagster.dataset.programs import row_of
 from steptp_dagster.dataset.schemas import Row
+from steptp_dagster.dataset.signed import signed_of
 from steptp_dagster.leir.texterror import TextError
 from steptp_dagster.strategies.registry import strategies
 

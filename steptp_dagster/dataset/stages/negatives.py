@@ -10,23 +10,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from steptp_dagster.dataset.acceptance import accepted_steps
+from steptp_dagster.dataset.acceptance import TOLD, accepted_steps
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import digest, rank
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
-from steptp_dagster.dataset.programs import signed_of
-from steptp_dagster.dataset.prompts import TOLD
 from steptp_dagster.dataset.schemas import (
     GPU_VERIFICATION,
-    LEIR_PROGRAMS,
     NEGATIVES,
     TRANSFORMED_STEPS,
     TRANSLATIONS,
     Row,
 )
-from steptp_dagster.dataset.stages.verdicts import judged
+from steptp_dagster.dataset.signed import signed_of
+from steptp_dagster.dataset.small_chains import siblings_of
+from steptp_dagster.dataset.stages.judging import AGAIN, judged, known_programs
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
 from steptp_dagster.leir.canonical import structural_hash
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     from steptp_dagster.verify.pool import Verifier
     from steptp_dagster.verify.record import Verdict
 
-STAGE = Stage("negatives", {"negatives": NEGATIVES}, {"negatives": ("negative_id",)})
+STAGE = Stage("negatives", {"negatives": NEGATIVES}, {"negatives": ("negative_id",)}, again=AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +90,14 @@ def tasks(store: Store, program: str, profile: Profile) -> list[Task]:
     """
     steps = store.read(TRANSFORMED_STEPS, program)
     accepted = accepted_steps(steps, store.read(GPU_VERIFICATION, program))
-    programs = {
-        row["leir_id"]: row
-        for name in ("leir_programs", "step_programs")
-        for row in store.read(LEIR_PROGRAMS, program, name).to_dicts()
-    }
+    programs = known_programs(store, program).rows
     by_source: dict[str, list[Row]] = {}
     for step in sorted(
         accepted.values(), key=lambda s: rank(profile.seed, "negative", s["step_id"])
     ):
         by_source.setdefault(step["source_id"], []).append(step)
     found = []
-    told = store.read(TRANSLATIONS, program).filter(pl.col("siblings").list.len() > 0)
-    large = set(told["source_id"].to_list())
+    large = siblings_of(store.read(TRANSLATIONS, program))
     for own in (by_source[name] for name in sorted(by_source) if name not in large):
         for step in _different(own)[: profile.steps.negatives]:
             programs_of = programs[step["parent_leir_id"]], programs[step["result_leir_id"]]

@@ -12,7 +12,7 @@ from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import Json, canonical_json, digest, rank, step_id
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
 from steptp_dagster.dataset.parallel import Workers
-from steptp_dagster.dataset.programs import row_of, signed_of
+from steptp_dagster.dataset.programs import row_of
 from steptp_dagster.dataset.schemas import (
     LEIR_PROGRAMS,
     SURVEYS,
@@ -20,6 +20,7 @@ from steptp_dagster.dataset.schemas import (
     TRANSLATIONS,
     Row,
 )
+from steptp_dagster.dataset.signed import signed_of
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import strategy_version
 from steptp_dagster.leir.canonical import structural_hash

@@ -1,56 +1,62 @@
 """Trajectories: chains of accepted steps, their first and last program judged as one pair."""
 
-import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from steptp_dagster.dataset.acceptance import accepted_steps
 from steptp_dagster.dataset.config import Profile
-from steptp_dagster.dataset.ids import canonical_json, digest, rank
+from steptp_dagster.dataset.ids import digest, rank
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
-from steptp_dagster.dataset.programs import signed_of
 from steptp_dagster.dataset.schemas import (
     GPU_VERIFICATION,
-    LEIR_PROGRAMS,
     TRAJECTORIES,
     TRANSFORMED_STEPS,
     TRANSLATIONS,
     Row,
 )
-from steptp_dagster.dataset.siblings import NEEDED, on_siblings
 from steptp_dagster.dataset.small_chains import NO_SIBLINGS, SmallChains
-from steptp_dagster.dataset.stages.verdicts import judged, known_programs
+from steptp_dagster.dataset.stages.judging import AGAIN, Pair, judge, judged, known_programs
 from steptp_dagster.dataset.store import Store
-from steptp_dagster.dataset.versions import code_version, steps_version
+from steptp_dagster.dataset.versions import code_version
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.progress import Progress
-from steptp_dagster.verify import reasons
 
 if TYPE_CHECKING:
     from steptp_dagster.verify.pool import Verifier
     from steptp_dagster.verify.record import Verdict
 
-STAGE = Stage("trajectories", {"trajectories": TRAJECTORIES}, {"trajectories": ("trajectory_id",)})
+STAGE = Stage(
+    "trajectories",
+    {"trajectories": TRAJECTORIES},
+    {"trajectories": ("trajectory_id",)},
+    again=AGAIN,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """A chain of steps, and both its ends as rows of ``leir_programs``.
-
-    ``siblings`` are the small programs that could stand for it, where it is too large to run.
-    """
+    """A chain of steps, and what it is called by."""
 
     steps: tuple[Row, ...]
-    first: Row
-    last: Row
-    siblings: tuple[str, ...]
 
     @property
     def step_ids(self) -> list[str]:
         """The ids of the steps, in order."""
         return [step["step_id"] for step in self.steps]
+
+    @property
+    def first(self) -> str:
+        """The id of the program before all steps."""
+        name: str = self.steps[0]["parent_leir_id"]
+        return name
+
+    @property
+    def last(self) -> str:
+        """The id of the program after all steps."""
+        name: str = self.steps[-1]["result_leir_id"]
+        return name
 
 
 def update_trajectories(
@@ -64,7 +70,7 @@ def update_trajectories(
     """Bring the trajectories of one program up to date; its steps are judged already."""
 
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
-        made = judge(missing, verifier, smaller)
+        made = trajectories_of(missing, programs, verifier, smaller)
         return progress(f"trajectories of {program}", len(missing), made)
 
     plan = profile.verification
@@ -78,34 +84,25 @@ def update_trajectories(
                 "trajectories",
                 code_version("trajectories"),
                 path.step_ids,
-                path.first["leir_id"],
-                path.last["leir_id"],
+                path.first,
+                path.last,
                 plan.target,
                 plan.seed,
-                [*path.siblings, steps_version()] if path.siblings else [],
+                smaller.chain_basis(path.steps),
             ),
             path,
         )
-        for path in paths(store, program, profile, smaller)
+        for path in paths(store, program, profile)
     ]
     return update(store, STAGE, program, wanted, compute, origin=origin)
 
 
-def paths(store: Store, program: str, profile: Profile, smaller: SmallChains) -> list[Trajectory]:
+def paths(store: Store, program: str, profile: Profile) -> list[Trajectory]:
     """The chains that the profile asks for: of each source and length, the first by hash."""
     steps = store.read(TRANSFORMED_STEPS, program)
     accepted = accepted_steps(steps, store.read(GPU_VERIFICATION, program))
-    programs = {
-        row["leir_id"]: row
-        for name in ("leir_programs", "step_programs")
-        for row in store.read(LEIR_PROGRAMS, program, name).to_dicts()
-    }
-    found = []
-    for chain in chosen(accepted, profile.steps.trajectories, profile.seed):
-        ends = chain[0]["parent_leir_id"], chain[-1]["result_leir_id"]
-        siblings = tuple(smaller.siblings.get(chain[0]["source_id"], ()))
-        found.append(Trajectory(chain, programs[ends[0]], programs[ends[1]], siblings))
-    return found
+    chains = chosen(accepted, profile.steps.trajectories, profile.seed)
+    return [Trajectory(chain) for chain in chains]
 
 
 def chosen(accepted: Mapping[str, Row], most: int, seed: int) -> list[tuple[Row, ...]]:
@@ -131,56 +128,33 @@ def _chain(end: Row, accepted: Mapping[str, Row]) -> tuple[Row, ...]:
     return tuple(steps)
 
 
-def judge(
-    missing: Sequence[Unit], verifier: "Verifier", smaller: SmallChains = NO_SIBLINGS
+def trajectories_of(
+    missing: Sequence[Unit],
+    programs: Mapping[str, SignedProgram],
+    verifier: "Verifier",
+    smaller: SmallChains = NO_SIBLINGS,
 ) -> Iterator[Made]:
-    """The verdict of every missing trajectory; those that siblings stand for come last."""
-    waiting: list[tuple[Unit, Verdict]] = []
-    pairs = ((unit, _signed(unit.payload.first), _signed(unit.payload.last)) for unit in missing)
-    before = time.perf_counter()
-    for unit, verdict in verifier.verify_many(pairs):
-        if verdict.reason == reasons.TOO_LARGE and unit.payload.siblings:
-            waiting.append((unit, verdict))
-            continue
-        now = time.perf_counter()
-        yield _made(unit, verdict, now - before)
-        before = time.perf_counter()
-    for unit, verdict in waiting:
-        told = _on_siblings(unit.payload, verdict, smaller, verifier)
-        now = time.perf_counter()
-        yield _made(unit, told, now - before)
-        before = time.perf_counter()
+    """The rows of every missing trajectory; those that siblings stand for come last."""
+    pairs = (_pair(unit, programs, smaller) for unit in missing)
+    for unit, verdict, seconds in judge(pairs, verifier):
+        yield Made(unit, {"trajectories": [_row(unit.payload, verdict)]}, seconds)
 
 
-def _made(unit: Unit, verdict: "Verdict", seconds: float) -> Made:
+def _pair(unit: Unit, programs: Mapping[str, SignedProgram], smaller: SmallChains) -> Pair:
     path: Trajectory = unit.payload
-    row: Row = {
+    ids, large = path.step_ids, path.steps[0]["source_id"] in smaller.siblings
+    stand_ins = partial(smaller.ends, ids[0], ids[-1]) if large else None
+    return Pair(unit, programs[path.first], programs[path.last], smaller=stand_ins)
+
+
+def _row(path: Trajectory, verdict: "Verdict") -> Row:
+    return {
         "trajectory_id": digest("trajectory", path.step_ids),
         "source_id": path.steps[0]["source_id"],
         "step_ids": path.step_ids,
         "strategies": [step["strategy"] for step in path.steps],
         "length": len(path.steps),
-        "first_leir_id": path.first["leir_id"],
-        "last_leir_id": path.last["leir_id"],
+        "first_leir_id": path.first,
+        "last_leir_id": path.last,
         **judged(verdict),
     }
-    return Made(unit, {"trajectories": [row]}, seconds)
-
-
-def _on_siblings(
-    path: Trajectory, verdict: "Verdict", smaller: SmallChains, verifier: "Verifier"
-) -> "Verdict":
-    """A chain that passed everything static and is too large to run, judged on its siblings."""
-    first, last = (smaller.step(path.step_ids[n]) for n in (0, -1))
-    if isinstance(first, str) or isinstance(last, str):
-        words = next(found for found in (first, last) if isinstance(found, str))
-        return replace(verdict, message=f"{verdict.message}; {words}")
-    names = [name for name in last if name in first][:NEEDED]
-    pairs = [(name, first[name].before, last[name].after) for name in names]
-    shapes = smaller.siblings[path.steps[0]["source_id"]]
-    told = [(name, canonical_json({"shapes": json.loads(shapes[name])})) for name in names]
-    return on_siblings([v for _, v in verifier.verify_many(pairs)], told)
-
-
-def _signed(row: Row) -> SignedProgram:
-    return signed_of(row["signature"], row["text"])

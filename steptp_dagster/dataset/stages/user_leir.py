@@ -4,16 +4,17 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+
+import polars as pl
 
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import digest
-from steptp_dagster.dataset.incremental import Made, Origin, Report, Unit, timed, update
+from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
 from steptp_dagster.dataset.parallel import Workers
 from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, Row
-from steptp_dagster.dataset.stages.leir import STAGE
-from steptp_dagster.dataset.stages.user_sources import limits_of, plan_of
+from steptp_dagster.dataset.stages.translated import ORDER, TABLES, with_twins
+from steptp_dagster.dataset.stages.user_sources import OF_THE_MACHINE, limits_of, plan_of
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.user_bench import bench
 from steptp_dagster.dataset.versions import code_version
@@ -24,6 +25,17 @@ from steptp_dagster.users.files import UserFile
 from steptp_dagster.users.isolation import Limits
 from steptp_dagster.users.programs import Untranslated
 from steptp_dagster.users.refusal import UserRefusal
+
+#: The same stage as that of the library's programs; what ran into a limit is tried again.
+STAGE = Stage(
+    "leir",
+    TABLES,
+    ORDER,
+    again=pl.col("refusal").is_in(OF_THE_MACHINE)
+    | pl.col("screens")
+    .list.eval(pl.element().is_in([f"screen-{r}" for r in OF_THE_MACHINE]))
+    .list.any(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +64,20 @@ def update_user_leir(
 
     limits = limits_of(plan_of(profile))
     rows = store.read(SOURCE_PROGRAMS, file.partition).to_dicts()
-    composed = {_sample(row) for row in rows if row["form"] == "composed"}
-    wanted = []
-    for row in rows:
-        twin = row["form"] == "naive" and _sample(row) in composed
-        bounds = [limits.timeout_s, limits.memory_mb]
-        key = digest("unit", "leir", code_version("user_leir"), row["source_id"], twin, bounds)
-        wanted.append(Unit(key, Task(row, file, limits, twin)))
+    bounds = [limits.timeout_s, limits.memory_mb]
+    wanted = [
+        Unit(
+            digest("unit", "leir", code_version("user_leir"), row["source_id"], twin, bounds),
+            Task(row, file, limits, twin),
+        )
+        for row, twin in with_twins(rows)
+    ]
     return update(store, STAGE, file.partition, wanted, compute, origin=origin)
 
 
 def work(unit: Unit) -> Made:
     """Translate one sample; runs in a worker process, which has an isolation of its own."""
     return timed(unit, partial(_rows, unit.payload))
-
-
-def _sample(row: Row) -> tuple[Any, ...]:
-    """What the forms of one sample have in common."""
-    return tuple(row[name] for name in ("program", "code_hash", "dtype", "shapes", "seed"))
 
 
 def _rows(task: Task) -> dict[str, list[Row]]:

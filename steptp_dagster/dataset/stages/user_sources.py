@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import polars as pl
+
 from steptp_dagster.dataset.config import Profile, UserPlan
 from steptp_dagster.dataset.ids import canonical_json, digest, source_id
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, timed, update
@@ -18,11 +20,14 @@ from steptp_dagster.users.isolation import Limits
 from steptp_dagster.users.programs import UserProgram, UserSample
 from steptp_dagster.users.refusal import UserRefusal
 
+#: Refusals that say something of the machine and its load too, not of the file alone.
+OF_THE_MACHINE = ("crashed", "out-of-memory", "timed-out")
 #: The same stage as that of the library's programs, with one more table in front.
 STAGE = Stage(
     "sources",
     {"user_programs": USER_PROGRAMS, "source_programs": SOURCE_PROGRAMS},
     {"user_programs": ("program",), "source_programs": ("source_id",)},
+    again=pl.col("reason").is_in(OF_THE_MACHINE),
 )
 
 
