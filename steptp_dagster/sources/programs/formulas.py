@@ -111,3 +111,19 @@ class HarmonicMix(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """``x*y/(x+y)``."""
         return x * y / (x + y)
+
+
+class ResidualModulation(nn.Module):
+    """A feature-wise scale and shift, added to what they modulate."""
+
+    def forward(self, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        """``x + x*scale + shift``."""
+        return x + x * scale + shift
+
+
+class SaturationElasticity(nn.Module):
+    """How many percent a saturating response grows by for one percent more of its input."""
+
+    def forward(self, x: Tensor, half: Tensor) -> Tensor:
+        """``x*f'(x)/f(x)`` with ``f = x/(half+x)`` and ``f' = half/(half+x)**2``."""
+        return x * (half / (half + x) ** 2) / (x / (half + x))

@@ -144,3 +144,31 @@ class LogSumOfProducts(nn.Module):
     def forward(self, weights: Tensor, values: Tensor) -> Tensor:
         """``log(sum(weights*values)) - log(sum(weights))``."""
         return torch.log((weights * values).sum(dim=-1)) - torch.log(weights.sum(dim=-1))
+
+
+class PearsonResiduals(nn.Module):
+    """How far truth values are from given probabilities, in units of their variance."""
+
+    def forward(self, probabilities: Tensor, targets: Tensor) -> Tensor:
+        """``sum((t-p)**2/(p*(1-p)))`` over every row."""
+        p, t = probabilities, targets
+        return ((t - p) ** 2 / (p * (1.0 - p))).sum(dim=-1)
+
+
+class LomaxSecondMoment(nn.Module):
+    """The second moment of a Pareto distribution that starts at zero."""
+
+    def forward(self, shape: Tensor, scale: Tensor) -> Tensor:
+        """``2*scale**2/((shape-1)*(shape-2))``."""
+        return 2.0 * scale**2 / ((shape - 1.0) * (shape - 2.0))
+
+
+class DensityRatio(nn.Module):
+    """How much likelier data is under one normal distribution than under another, equally wide."""
+
+    def forward(self, x: Tensor, mean: Tensor, other: Tensor, scale: Tensor) -> Tensor:
+        """``(exp(-z**2/2)/scale)/(exp(-w**2/2)/scale)`` with ``z``, ``w`` in units of ``scale``."""
+        z = (x - mean) / scale
+        w = (x - other) / scale
+        density = torch.exp(-0.5 * z**2) / scale
+        return density / (torch.exp(-0.5 * w**2) / scale)

@@ -20,6 +20,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "probability": (0.125, 0.875),
     "step": (1.0, 1000.0),
     "unit": (0.0, 1.0),
+    "shape": (2.25, 8.0),
 }
 
 
@@ -114,6 +115,27 @@ SOURCES = (
         _input("mean", extents=_COLUMN),
         _input("variance", "positive", extents=_COLUMN),
         arguments=("columns",),
+    ),
+    _likelihood(
+        "PearsonResiduals", _input("probabilities", "probability"), _input("targets", "unit")
+    ),
+    _density("LomaxSecondMoment", _input("shape", "shape"), _input("scale", "scale")),
+    _formula(
+        "ResidualModulation",
+        "norm",
+        _X,
+        _input("scale", extents=_COLUMN),
+        _input("shift", extents=_COLUMN),
+    ),
+    _density(
+        "DensityRatio",
+        _input("x", "unit"),
+        _input("mean", "unit"),
+        _input("other", "unit"),
+        _input("scale", "scale"),
+    ),
+    _formula(
+        "SaturationElasticity", "formula", _input("x", "positive"), _input("half", "positive")
     ),
     _formula("HarmonicMix", "formula", _input("x", "positive"), _input("y", "positive")),
 )

@@ -157,8 +157,9 @@ def _collect(place: Place) -> Iterator[Match]:
                 total = with_part(total, at[len(inner) :], new)
             product = beside(x, total, own[0].expr)
             result = with_part(place.expr, inner, product)
-            within = (product, *operations(total)) if is_polynomial(total, x) else ()
-            yield Match(result, letters, expr_text(x), within=within)
+            # the product is what the gathered terms add up to already
+            inside = operations(total) if is_polynomial(total, x) else ()
+            yield Match(result, letters, expr_text(x), within=(product, *inside))
             continue
         result = _gathered(place.expr, own, left, x)
         yield Match(
