@@ -140,6 +140,7 @@ def counts(report: Report) -> dict[str, int]:
         "units computed": report.new,
         "units kept": report.kept,
         "units dropped": report.dropped,
+        **({"units to be tried again": report.unsettled} if report.unsettled else {}),
         **rows,
     }
 

@@ -76,19 +76,27 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``update`` did: units computed, kept and dropped; rows now there by folder."""
+    """What ``update`` did: units computed, kept and dropped; rows now there by folder.
+
+    ``unsettled`` are units that are there and that the next ``update`` makes again.
+    """
 
     new: int
     kept: int
     dropped: int
     rows: Mapping[str, int] = field(default_factory=dict)
+    unsettled: int = 0
 
     def __add__(self, other: "Report") -> "Report":
         """Sum over programs."""
         names = [*self.rows, *(n for n in other.rows if n not in self.rows)]
         rows = {n: self.rows.get(n, 0) + other.rows.get(n, 0) for n in names}
         return Report(
-            self.new + other.new, self.kept + other.kept, self.dropped + other.dropped, rows
+            self.new + other.new,
+            self.kept + other.kept,
+            self.dropped + other.dropped,
+            rows,
+            self.unsettled + other.unsettled,
         )
 
 
@@ -166,11 +174,13 @@ def update(
                     write_aside(path, frames[name])
                     rows[name] = pl.concat([rows[name], frames[name]])
         final = _finish(store, stage, program, sorted(units), rows)
+        open_units = rows[first].filter(pl.col("unit").is_in(sorted(units)) & stage.again)
         return Report(
             new=new,
             kept=len(units) - new,
             dropped=len(there - units.keys()),
             rows={name: final[name] for name in stage.tables},
+            unsettled=open_units["unit"].n_unique(),
         )
 
 

@@ -14,7 +14,7 @@ from steptp_dagster.dataset.incremental import BadRows, Made, Origin, Report, St
 from steptp_dagster.dataset.schemas import ZOO, Row
 from steptp_dagster.dataset.store import PartitionBusy, Store
 
-STAGE = Stage("zoo", {"zoo": ZOO}, {"zoo": ("pair",)})
+STAGE = Stage("zoo", {"zoo": ZOO}, {"zoo": ("pair",)}, again=pl.col("reason") == "timed-out")
 
 
 def units(names: str, version: str = "1") -> list[Unit]:
@@ -22,12 +22,18 @@ def units(names: str, version: str = "1") -> list[Unit]:
 
 
 class Computer:
-    """Makes one row a unit, notes what it was asked for, and can fail at a unit."""
+    """Makes one row a unit, notes what it was asked for, and can fail at a unit.
 
-    def __init__(self, fail_at: str = "", error: type[BaseException] = RuntimeError) -> None:
+    Units named in ``late`` are not done in time.
+    """
+
+    def __init__(
+        self, fail_at: str = "", error: type[BaseException] = RuntimeError, late: str = ""
+    ) -> None:
         self.asked: list[str] = []
         self.fail_at = fail_at
         self.error = error
+        self.late = late
 
     def __call__(self, missing: Sequence[Unit]) -> Iterator[Made]:
         for unit in missing:
@@ -39,7 +45,7 @@ class Computer:
                 "kind": "k",
                 "wrong": True,
                 "accepted": False,
-                "reason": None,
+                "reason": "timed-out" if unit.payload in self.late else "too-large",
                 "published_rule": None,
             }
             yield Made(unit, {"zoo": [row]}, 0.5)
@@ -95,6 +101,31 @@ def test_kept_units_keep_their_first_run(tmp_path: Path) -> None:
     lineage = pl.read_parquet(store.part("lineage-zoo", "p"), hive_partitioning=False)
     runs = dict(zip(lineage["unit"], lineage["run_id"], strict=True))
     assert [runs[u.key] for u in units("ab")] == ["run-1", "run-2"]
+
+
+def test_what_the_machine_decided_is_made_again(tmp_path: Path) -> None:
+    store, slow, fast = Store(tmp_path / "a"), Computer(late="bd"), Computer()
+    assert build(store, "abcd", slow) == Report(4, 0, 0, {"zoo": 4}, unsettled=2)
+    assert pairs(store) == ["a", "b", "c", "d"]
+    assert build(store, "abcd", Computer(late="d")).unsettled == 1
+    assert build(store, "abcd", fast) == Report(1, 3, 0, {"zoo": 4})
+    assert fast.asked == ["d"]
+    clean = Store(tmp_path / "b")
+    build(clean, "abcd", Computer())
+    assert store.part("zoo", "p").read_bytes() == clean.part("zoo", "p").read_bytes()
+    lineage = pl.read_parquet(store.part("lineage-zoo", "p"), hive_partitioning=False)
+    assert lineage.height == 4
+
+
+def test_what_was_made_again_counts_although_a_kill_left_the_old_row(tmp_path: Path) -> None:
+    store, again = Store(tmp_path), Computer(late="b")
+    build(store, "ab", Computer(late="ab"))
+    with pytest.raises(RuntimeError):
+        build(store, "abcd", Computer("d"))
+    assert store.read(ZOO, "p")["reason"].to_list() == ["timed-out"] * 2
+    assert build(store, "abcd", again) == Report(1, 3, 0, {"zoo": 4})
+    assert again.asked == ["d"]
+    assert store.read(ZOO, "p")["reason"].to_list() == ["too-large"] * 4
 
 
 class Interrupt(BaseException):
