@@ -9,10 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from steptp_dagster.leir.accesses import Accesses, Statement, Use
-from steptp_dagster.leir.ast import Access, Binary, Equation, Nest
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Equation,
+    Expr,
+    Index,
+    Nest,
+    Unary,
+)
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.typing import Typed, typed_equation
-from steptp_dagster.leir.walk import Path, accesses_in, children, equations_in
+from steptp_dagster.leir.walk import Path, accesses_in, equations_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +32,8 @@ class Flow:
     ``read`` are the tensors in value, guard and all subscripts; the target is among them only
     where the equation reads its own target. ``equation`` is one of equal ones, whatever their
     positions in the text. ``subtracted`` are the differences in its value by the tensor that is
-    subtracted.
+    subtracted. ``operators`` are the operators and functions in its value, conditions included but
+    not subscripts; ``minus`` for a sign, and ``compare`` for every comparison.
     """
 
     path: Path
@@ -30,6 +41,7 @@ class Flow:
     target: str
     read: frozenset[str]
     subtracted: Mapping[str, tuple[Binary, ...]]
+    operators: frozenset[str]
 
 
 @per_nest
@@ -52,25 +64,42 @@ def writes_of(accesses: Accesses, name: str) -> list[Use]:
     return accesses.writes_until(name, len(accesses.known))
 
 
-def _scanned(equation: Equation) -> tuple[frozenset[str], dict[str, tuple[Binary, ...]]]:
-    """The tensors that an equation reads, and the differences in its value."""
+def _scanned(
+    equation: Equation,
+) -> tuple[frozenset[str], dict[str, tuple[Binary, ...]], frozenset[str]]:
+    """The tensors that an equation reads, the differences in its value, and its operators."""
     read: set[str] = set()
+    operators: set[str] = set()
     differences: dict[str, tuple[Binary, ...]] = {}
-    waiting = [equation.value]
+    others = [*equation.target.subscripts]
+    if equation.guard is not None:
+        others.append(equation.guard)
+    waiting: list[Expr] = [equation.value]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Access):
             read.add(node.name)
-        elif isinstance(node, Binary) and node.op == "-" and isinstance(node.right, Access):
-            name = node.right.name
-            differences[name] = (*differences.get(name, ()), node)
-        waiting.extend(children(node))
-    others = equation.target.subscripts
-    if equation.guard is not None:
-        others = (*others, equation.guard)
+            others += node.subscripts
+        elif isinstance(node, Binary):
+            operators.add(node.op)
+            if node.op == "-" and isinstance(node.right, Access):
+                name = node.right.name
+                differences[name] = (*differences.get(name, ()), node)
+            waiting.append(node.left)
+            waiting.append(node.right)
+        elif isinstance(node, Call):
+            operators.add(node.function)
+            waiting += node.arguments
+        elif isinstance(node, Unary):
+            operators.add("minus")
+            waiting.append(node.operand)
+        elif isinstance(node, Compare):
+            operators.add("compare")
+            waiting += node.operands
     for expr in others:
-        read.update([access.name for access in accesses_in(expr)])
-    return frozenset(read), differences
+        if not isinstance(expr, Index):
+            read.update([access.name for access in accesses_in(expr)])
+    return frozenset(read), differences, frozenset(operators)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from steptp_dagster.leir.ast import Binary, Call, Expr, Int, Real
 from steptp_dagster.leir.printer import expr_text
-from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import PRODUCTS, Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.trees import is_literal, is_one
 
 POSITIVE: Final = "factor-may-not-be-positive"
@@ -145,6 +145,7 @@ INTO_BRANCHES: Final = Rule(
     "exact",
     "factor-of-branches",
     _into_branches,
+    heads=PRODUCTS,
 )
 OUT_OF_BRANCHES: Final = Rule(
     "out-of-branches",
@@ -152,6 +153,7 @@ OUT_OF_BRANCHES: Final = Rule(
     "exact",
     "factor-of-branches",
     _out_of_branches,
+    heads=("if_then_else",),
 )
 INTO_EXTREMUM: Final = Rule(
     "into-extremum",
@@ -160,6 +162,7 @@ INTO_EXTREMUM: Final = Rule(
     "monotone-rounding",
     _into_extremum,
     (POSITIVE, INFINITE),
+    heads=PRODUCTS,
 )
 OUT_OF_EXTREMUM: Final = Rule(
     "out-of-extremum",

@@ -83,6 +83,7 @@ PRODUCT_OF_EXPONENTIALS: Final = Rule(
     "exponential-law",
     _product,
     (EXPONENTS,),
+    heads=("*",),
 )
 QUOTIENT_OF_EXPONENTIALS: Final = Rule(
     "quotient-of-exponentials",
@@ -91,6 +92,7 @@ QUOTIENT_OF_EXPONENTIALS: Final = Rule(
     "exponential-law",
     _quotient,
     (EXPONENTS,),
+    heads=("/",),
 )
 INVERSE_EXPONENTIAL: Final = Rule(
     "inverse-exponential",
@@ -99,9 +101,15 @@ INVERSE_EXPONENTIAL: Final = Rule(
     "exponential-law",
     _reciprocal,
     (LARGE,),
+    heads=("/",),
 )
 POWER_OF_EXPONENTIAL: Final = Rule(
-    "power-of-exponential", "exp(a)**n -> exp(n*a)", "range", "exponential-law", _power
+    "power-of-exponential",
+    "exp(a)**n -> exp(n*a)",
+    "range",
+    "exponential-law",
+    _power,
+    heads=("**",),
 )
 
 
@@ -154,9 +162,15 @@ EXPONENTIAL_OF_SUM: Final = Rule(
     "exponential-law",
     _sum,
     (SHIFT, EXPONENTS),
+    heads=("exp",),
 )
 EXPONENTIAL_OF_DOUBLE: Final = Rule(
-    "exponential-of-double", "exp(2*a) -> exp(a)**2", "range", "exponential-law", _double
+    "exponential-of-double",
+    "exp(2*a) -> exp(a)**2",
+    "range",
+    "exponential-law",
+    _double,
+    heads=("exp",),
 )
 EXPONENTIAL_OF_NEGATIVE: Final = Rule(
     "exponential-of-negative",

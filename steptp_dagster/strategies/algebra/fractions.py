@@ -9,7 +9,7 @@ from steptp_dagster.leir.typing import Typed
 from steptp_dagster.leir.walk import children, iter_expr
 from steptp_dagster.strategies.algebra.exponentials import EXPONENTS, exponent_of
 from steptp_dagster.strategies.algebra.products import whole_sum
-from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import PRODUCTS, SUMS, Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.sums import CANCELS, values
 from steptp_dagster.strategies.algebra.trees import (
     factor_place,
@@ -156,7 +156,12 @@ def _complement(place: Place) -> Iterator[Match]:
 
 
 COMMON_DENOMINATOR: Final = Rule(
-    "common-denominator", "a/c+b/c -> (a+b)/c", "range", "common-denominator", _common_denominator
+    "common-denominator",
+    "a/c+b/c -> (a+b)/c",
+    "range",
+    "common-denominator",
+    _common_denominator,
+    heads=SUMS,
 )
 ONTO_DENOMINATOR: Final = Rule(
     "onto-denominator",
@@ -165,6 +170,7 @@ ONTO_DENOMINATOR: Final = Rule(
     "common-denominator",
     _onto_denominator,
     (SIZE,),
+    heads=SUMS,
 )
 TWO_DENOMINATORS: Final = Rule(
     "two-denominators",
@@ -173,12 +179,23 @@ TWO_DENOMINATORS: Final = Rule(
     "common-denominator",
     _two_denominators,
     (SIZE,),
+    heads=SUMS,
 )
 PRODUCT_OF_FRACTION: Final = Rule(
-    "product-of-fraction", "a*(b/c) -> a*b/c", "range", "one-quotient", _product_of_fraction
+    "product-of-fraction",
+    "a*(b/c) -> a*b/c",
+    "range",
+    "one-quotient",
+    _product_of_fraction,
+    heads=("*",),
 )
 FRACTION_OF_FRACTIONS: Final = Rule(
-    "fraction-of-fractions", "a/(b/c) -> a*c/b", "range", "one-quotient", _fraction_of_fractions
+    "fraction-of-fractions",
+    "a/(b/c) -> a*c/b",
+    "range",
+    "one-quotient",
+    _fraction_of_fractions,
+    heads=("/",),
 )
 COMPLEMENT: Final = Rule(
     "complement",
@@ -187,6 +204,7 @@ COMPLEMENT: Final = Rule(
     "common-denominator",
     _complement,
     (NEGATIVE, INFINITE),
+    heads=SUMS,
 )
 
 
@@ -243,6 +261,7 @@ SPLIT_FRACTION: Final = Rule(
     "common-denominator",
     _split_fraction,
     (CANCELS,),
+    heads=("/",),
 )
 PROPER_FRACTION: Final = Rule(
     "proper-fraction",
@@ -251,6 +270,7 @@ PROPER_FRACTION: Final = Rule(
     "common-denominator",
     _proper_fraction,
     (NEGATIVE, LARGER, INFINITE),
+    heads=("/",),
 )
 
 
@@ -259,7 +279,7 @@ PROPER_FRACTION: Final = Rule(
 
 def _cancel_factor(place: Place) -> Iterator[Match]:
     """``(a*b)/(a*c) -> b/c``: a factor and an equal divisor of one product go."""
-    around = None if place.parent is None else place.parent.expr
+    around = place.around
     if not is_product(place.expr) or (around is not None and is_product(around)):
         return
     own = factors(place.expr)
@@ -281,7 +301,7 @@ def _cancel_factor(place: Place) -> Iterator[Match]:
 
 def _cancel_exponentials(place: Place) -> Iterator[Match]:
     """``exp(a)*exp(-a)*b -> b``: both stand above the line, or both below it."""
-    around = None if place.parent is None else place.parent.expr
+    around = place.around
     if not is_product(place.expr) or (around is not None and is_product(around)):
         return
     own = [(f, exponent_of(f.expr)) for f in factors(place.expr)]
@@ -340,6 +360,7 @@ CANCEL_FACTOR: Final = Rule(
     "cancelled-factor",
     _cancel_factor,
     (ZERO, INFINITE),
+    heads=PRODUCTS,
 )
 CANCEL_EXPONENTIALS: Final = Rule(
     "cancel-exponentials",
@@ -348,11 +369,18 @@ CANCEL_EXPONENTIALS: Final = Rule(
     "exponential-law",
     _cancel_exponentials,
     (EXPONENTS,),
+    heads=PRODUCTS,
 )
 CANCEL_TERM: Final = Rule(
-    "cancel-term", "a+b-b -> a", "domain", "cancelled-term", _cancel_term, (INFINITE, SIZE)
+    "cancel-term",
+    "a+b-b -> a",
+    "domain",
+    "cancelled-term",
+    _cancel_term,
+    (INFINITE, SIZE),
+    heads=SUMS,
 )
-UNIT: Final = Rule("unit-factor", "a*1 -> a", "exact", "unit-factor", _unit)
+UNIT: Final = Rule("unit-factor", "a*1 -> a", "exact", "unit-factor", _unit, heads=PRODUCTS)
 
 
 # -- expansion -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from steptp_dagster.strategies.algebra.powers import (
     whole_exponent,
 )
 from steptp_dagster.strategies.algebra.products import whole_sum
-from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import MINUS, PRODUCTS, SUMS, Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
     is_literal,
     is_one,
@@ -113,6 +113,7 @@ LOG_OF_PRODUCT: Final = Rule(
     "logarithm-law",
     _product,
     (NEGATIVE, CANCELS),
+    heads=("log",),
 )
 LOG_OF_QUOTIENT: Final = Rule(
     "log-of-quotient",
@@ -121,15 +122,22 @@ LOG_OF_QUOTIENT: Final = Rule(
     "logarithm-law",
     _quotient,
     (NEGATIVE, CANCELS),
+    heads=("log",),
 )
 LOG_OF_INVERSE: Final = Rule(
-    "log-of-inverse", "log(1/a) -> -log(a)", "reassoc", "logarithm-law", _inverse
+    "log-of-inverse", "log(1/a) -> -log(a)", "reassoc", "logarithm-law", _inverse, heads=("log",)
 )
 LOG_OF_POWER: Final = Rule(
-    "log-of-power", "log(a**n) -> n*log(a)", "domain", "logarithm-law", _power, (NEGATIVE,)
+    "log-of-power",
+    "log(a**n) -> n*log(a)",
+    "domain",
+    "logarithm-law",
+    _power,
+    (NEGATIVE,),
+    heads=("log",),
 )
 LOG_OF_ROOT: Final = Rule(
-    "log-of-root", "log(sqrt(a)) -> 0.5*log(a)", "reassoc", "logarithm-law", _root
+    "log-of-root", "log(sqrt(a)) -> 0.5*log(a)", "reassoc", "logarithm-law", _root, heads=("log",)
 )
 
 
@@ -216,16 +224,28 @@ def _exponential_of_log(place: Place) -> Iterator[Match]:
 
 
 SUM_OF_LOGS: Final = Rule(
-    "sum-of-logs", "log(a)+log(b) -> log(a*b)", "range", "logarithm-law", _sum, (SIZE,)
+    "sum-of-logs", "log(a)+log(b) -> log(a*b)", "range", "logarithm-law", _sum, (SIZE,), heads=SUMS
 )
 MULTIPLE_OF_LOG: Final = Rule(
-    "multiple-of-log", "n*log(a) -> log(a**n)", "range", "logarithm-law", _multiple, (SIZE,)
+    "multiple-of-log",
+    "n*log(a) -> log(a**n)",
+    "range",
+    "logarithm-law",
+    _multiple,
+    (SIZE,),
+    heads=("*",),
 )
 HALF_OF_LOG: Final = Rule(
-    "half-of-log", "0.5*log(a) -> log(sqrt(a))", "reassoc", "logarithm-law", _half
+    "half-of-log", "0.5*log(a) -> log(sqrt(a))", "reassoc", "logarithm-law", _half, heads=PRODUCTS
 )
 NEGATIVE_LOG: Final = Rule(
-    "negative-log", "-log(a) -> log(1/a)", "range", "logarithm-law", _negative, (SIZE,)
+    "negative-log",
+    "-log(a) -> log(1/a)",
+    "range",
+    "logarithm-law",
+    _negative,
+    (SIZE,),
+    heads=(MINUS,),
 )
 LOG_OF_EXPONENTIAL: Final = Rule(
     "log-of-exponential",
@@ -234,6 +254,7 @@ LOG_OF_EXPONENTIAL: Final = Rule(
     "logarithm-law",
     _log_of_exponential,
     (LARGE,),
+    heads=("log",),
 )
 EXPONENTIAL_OF_LOG: Final = Rule(
     "exponential-of-log",

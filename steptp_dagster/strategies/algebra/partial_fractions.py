@@ -14,7 +14,7 @@ from steptp_dagster.leir.ast import Binary, Expr, Int, Real
 from steptp_dagster.leir.literals import spell
 from steptp_dagster.strategies.algebra.fractions import INFINITE, SIZE, quotient
 from steptp_dagster.strategies.algebra.products import whole_sum
-from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import SUMS, Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.sums import CANCELS
 from steptp_dagster.strategies.algebra.trees import (
     constant_sum,
@@ -103,6 +103,7 @@ PARTIAL_FRACTIONS: Final = Rule(
     "partial-fractions",
     _apart_sum,
     (SIZE, CANCELS),
+    heads=("/",),
 )
 PARTIAL_DIFFERENCE: Final = Rule(
     "partial-difference",
@@ -111,6 +112,7 @@ PARTIAL_DIFFERENCE: Final = Rule(
     "partial-fractions",
     _apart_difference,
     (SIZE, CANCELS, INFINITE),
+    heads=("/",),
 )
 
 
@@ -164,6 +166,7 @@ FROM_PARTIAL_FRACTIONS: Final = Rule(
     "partial-fractions",
     _together_sum,
     (SIZE, CANCELS),
+    heads=(*SUMS, "/"),
 )
 FROM_PARTIAL_DIFFERENCE: Final = Rule(
     "from-partial-difference",
@@ -172,4 +175,5 @@ FROM_PARTIAL_DIFFERENCE: Final = Rule(
     "partial-fractions",
     _together_difference,
     (SIZE, CANCELS, INFINITE),
+    heads=(*SUMS, "/"),
 )

@@ -68,7 +68,7 @@ def _square(place: Place) -> Iterator[Match]:
 
 def _equal_bases(place: Place) -> Iterator[Match]:
     """``a**m*b*a**n -> a**(m+n)*b``; the power stands where its first part stood."""
-    around = None if place.parent is None else place.parent.expr
+    around = place.around
     if not _multiplies(place.expr) or (around is not None and _multiplies(around)):
         return
     own = [f for f in _multiplied(place.expr, ()) if not is_literal(f.expr)]
@@ -195,19 +195,41 @@ def _power_of_half(place: Place) -> Iterator[Match]:
             )
 
 
-SQUARE: Final = Rule("square", "a*a -> a**2", "exact", "power-by-definition", _square)
+SQUARE: Final = Rule("square", "a*a -> a**2", "exact", "power-by-definition", _square, heads=("*",))
 EQUAL_BASES: Final = Rule(
-    "equal-bases", "a**m*b*a**n -> a**(m+n)*b", "range", "power-law", _equal_bases, (SIZE,)
+    "equal-bases",
+    "a**m*b*a**n -> a**(m+n)*b",
+    "range",
+    "power-law",
+    _equal_bases,
+    (SIZE,),
+    heads=("*",),
 )
 POWER_OF_POWER: Final = Rule(
-    "power-of-power", "(a**m)**n -> a**(m*n)", "reassoc", "power-law", _power_of_power
+    "power-of-power",
+    "(a**m)**n -> a**(m*n)",
+    "reassoc",
+    "power-law",
+    _power_of_power,
+    heads=("**",),
 )
-DOUBLE: Final = Rule("double", "a+a -> 2*a", "exact", "doubling", _double)
+DOUBLE: Final = Rule("double", "a+a -> 2*a", "exact", "doubling", _double, heads=("+",))
 SQUARED_ROOT: Final = Rule(
-    "squared-root", "sqrt(a)*sqrt(a) -> a", "domain", "power-law", _squared_root, (NEGATIVE,)
+    "squared-root",
+    "sqrt(a)*sqrt(a) -> a",
+    "domain",
+    "power-law",
+    _squared_root,
+    (NEGATIVE,),
+    heads=("*", "**"),
 )
 ROOT_OF_SQUARE: Final = Rule(
-    "root-of-square", "sqrt(a**2) -> abs(a)", "reassoc", "power-law", _root_of_square
+    "root-of-square",
+    "sqrt(a**2) -> abs(a)",
+    "reassoc",
+    "power-law",
+    _root_of_square,
+    heads=("sqrt",),
 )
 PRODUCT_OF_ROOTS: Final = Rule(
     "product-of-roots",
@@ -216,12 +238,25 @@ PRODUCT_OF_ROOTS: Final = Rule(
     "power-law",
     _product_of_roots,
     (NEGATIVE, SIZE),
+    heads=("*",),
 )
 INVERSE_ROOT: Final = Rule(
-    "inverse-root", "b/sqrt(a) -> b*a**-0.5", "domain", "power-law", _inverse_root, (ZERO,)
+    "inverse-root",
+    "b/sqrt(a) -> b*a**-0.5",
+    "domain",
+    "power-law",
+    _inverse_root,
+    (ZERO,),
+    heads=("/",),
 )
 POWER_OF_HALF: Final = Rule(
-    "power-of-half", "a**0.5 -> sqrt(a)", "domain", "power-law", _power_of_half, (NEGATIVE,)
+    "power-of-half",
+    "a**0.5 -> sqrt(a)",
+    "domain",
+    "power-law",
+    _power_of_half,
+    (NEGATIVE,),
+    heads=("**",),
 )
 
 
@@ -303,13 +338,20 @@ def _root_as_power(place: Place) -> Iterator[Match]:
 
 
 SQUARE_AS_PRODUCT: Final = Rule(
-    "square-as-product", "a**2 -> a*a", "exact", "power-by-definition", _square_as_product
+    "square-as-product",
+    "a**2 -> a*a",
+    "exact",
+    "power-by-definition",
+    _square_as_product,
+    heads=("**",),
 )
-PEEL_POWER: Final = Rule("peel-power", "a**n -> a**(n-1)*a", "range", "power-law", _peel_power)
+PEEL_POWER: Final = Rule(
+    "peel-power", "a**n -> a**(n-1)*a", "range", "power-law", _peel_power, heads=("**",)
+)
 HALVE_POWER: Final = Rule(
-    "halve-power", "a**(2*n) -> (a**n)**2", "range", "power-law", _halve_power
+    "halve-power", "a**(2*n) -> (a**n)**2", "range", "power-law", _halve_power, heads=("**",)
 )
-TWICE: Final = Rule("twice", "2*a -> a+a", "exact", "doubling", _twice)
+TWICE: Final = Rule("twice", "2*a -> a+a", "exact", "doubling", _twice, heads=("*",))
 ROOT_OF_PRODUCT: Final = Rule(
     "root-of-product",
     "sqrt(a*b) -> sqrt(a)*sqrt(b)",
@@ -317,9 +359,16 @@ ROOT_OF_PRODUCT: Final = Rule(
     "power-law",
     _root_of_product,
     (NEGATIVE, GROWS),
+    heads=("sqrt",),
 )
 ROOT_FROM_POWER: Final = Rule(
-    "root-from-power", "a**-0.5 -> 1/sqrt(a)", "domain", "power-law", _root_from_power, (ZERO,)
+    "root-from-power",
+    "a**-0.5 -> 1/sqrt(a)",
+    "domain",
+    "power-law",
+    _root_from_power,
+    (ZERO,),
+    heads=("**",),
 )
 ROOT_AS_POWER: Final = Rule(
     "root-as-power", "sqrt(a) -> a**0.5", "domain", "power-law", _root_as_power, (NEGATIVE,)

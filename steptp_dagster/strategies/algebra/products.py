@@ -6,7 +6,7 @@ from typing import Final
 from steptp_dagster.leir.ast import Binary, Expr, Int, Real, Unary
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.walk import iter_expr
-from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
+from steptp_dagster.strategies.algebra.rules import SUMS, Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
     Operand,
     bases,
@@ -30,7 +30,7 @@ LETTERS: Final = "bcdfghijklmnopqrsuvw"
 
 def whole_sum(place: Place) -> tuple[Operand, ...]:
     """The terms of the sum at a place; none where it is no sum or part of a larger one."""
-    around = None if place.parent is None else place.parent.expr
+    around = place.around
     if around is not None and (is_sum(around) or isinstance(around, Unary)):
         return ()
     found = terms(place.expr)
@@ -112,7 +112,7 @@ def _common_factor(place: Place) -> Iterator[Match]:
 
 
 COMMON_FACTOR: Final = Rule(
-    "common-factor", "a*b+a*c -> a*(b+c)", "range", "distributive-law", _common_factor
+    "common-factor", "a*b+a*c -> a*(b+c)", "range", "distributive-law", _common_factor, heads=SUMS
 )
 
 
@@ -148,7 +148,12 @@ def _square_of_difference(place: Place) -> Iterator[Match]:
 
 
 SQUARE_OF_SUM: Final = Rule(
-    "square-of-sum", "a**2+2*a*b+b**2 -> (a+b)**2", "range", "binomial-law", _square_of_sum
+    "square-of-sum",
+    "a**2+2*a*b+b**2 -> (a+b)**2",
+    "range",
+    "binomial-law",
+    _square_of_sum,
+    heads=SUMS,
 )
 SQUARE_OF_DIFFERENCE: Final = Rule(
     "square-of-difference",
@@ -156,6 +161,7 @@ SQUARE_OF_DIFFERENCE: Final = Rule(
     "range",
     "binomial-law",
     _square_of_difference,
+    heads=SUMS,
 )
 
 

@@ -6,14 +6,20 @@ It builds from parts of the node, in the order in which they stand, and leaves l
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from steptp_dagster.leir.ast import Equation, Expr
-from steptp_dagster.leir.typing import Typed
+from steptp_dagster.leir.typing import Typed, typed_equation
+from steptp_dagster.strategies.algebra.trees import At
 
 #: ``exact``: equal bit for bit; ``reassoc``: equal up to rounding; ``domain``: where some part is
 #: nonzero, positive or finite; ``range``: where no new intermediate value leaves its type.
 Class = Literal["exact", "reassoc", "domain", "range"]
+#: The sign in front of a value, among the heads of rules.
+MINUS: Final = "minus"
+#: The heads of sums and products.
+SUMS: Final = ("+", "-", MINUS)
+PRODUCTS: Final = ("*", "/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +57,20 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A node of an equation's value, with its types, and the node around it."""
+    """A node of an equation's value, the node around it, and where it stands in the value."""
 
-    node: Typed
-    parent: Typed | None
+    expr: Expr
+    around: Expr | None
     equation: Equation
+    at: At
 
     @property
-    def expr(self) -> Expr:
-        """The node itself."""
-        return self.node.expr
+    def node(self) -> Typed:
+        """The node with its types, as they are in the equation."""
+        typed = typed_equation(self.equation).value
+        for i in self.at:
+            typed = typed.operands[i]
+        return typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +79,8 @@ class Rule:
 
     ``law`` is written in letters (``a*b+a*c -> a*(b+c)``). ``argument`` is the rule of
     ``soundness`` that says why it holds. ``needs`` are the preconditions of its own, by name, that
-    ``matches`` asks for.
+    ``matches`` asks for. ``heads``: operators and functions of the nodes that it may match at
+    (``MINUS`` for a sign), all of them if there are none.
     """
 
     name: str
@@ -78,3 +89,8 @@ class Rule:
     argument: str
     matches: Callable[[Place], Iterator[Match]]
     needs: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+
+    def may_match(self, head: str) -> bool:
+        """Whether the law may apply to a node with this operator or function."""
+        return not self.heads or head in self.heads

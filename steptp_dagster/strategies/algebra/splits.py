@@ -13,15 +13,16 @@ from typing import Final
 from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.typing import Typed, typed_equation
-from steptp_dagster.leir.walk import Located, Path, accesses_in, iter_expr, loops_around
+from steptp_dagster.leir.typing import typed_equation
+from steptp_dagster.leir.walk import Located, Path, accesses_in, children, iter_expr, loops_around
 from steptp_dagster.strategies.algebra.data import values_of
 from steptp_dagster.strategies.algebra.exponentials import EXPONENTS, exponent_of, exponential
 from steptp_dagster.strategies.algebra.growth import CLAIMS
+from steptp_dagster.strategies.algebra.places import places
 from steptp_dagster.strategies.algebra.readable import readable
 from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
-from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy, Way, places
-from steptp_dagster.strategies.algebra.trees import At, is_literal, plus
+from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy, Way
+from steptp_dagster.strategies.algebra.trees import is_literal, plus
 from steptp_dagster.strategies.base import Refusal, Survey
 from steptp_dagster.strategies.intervals import INF
 from steptp_dagster.strategies.legality import fault
@@ -46,7 +47,7 @@ class SplitStrategy(AlgebraicStrategy):
     """A strategy whose rules bring in a value ``y`` that the equation may not read yet."""
 
     @abstractmethod
-    def places(self, one: Located) -> Iterator[tuple[At, Place]]:
+    def places(self, one: Located) -> Iterator[Place]:
         """The parts of an equation that may be split."""
 
     @abstractmethod
@@ -78,33 +79,32 @@ class SplitStrategy(AlgebraicStrategy):
         if sum(1 for _ in islice(iter_expr(value), _MOST_NODES + 1)) > _MOST_NODES:
             return
         values: tuple[Access, ...] | None = None
-        for at, place in self.places(one):
+        for place in self.places(one):
             if values is None:
                 values = tuple(
                     v for v in readable(program, one) if v.name != one.equation.target.name
                 )
             suited = tuple(v for v in values if self.suits(program, one.path, place.expr, v))
             found = (self.match(program, one.path, place.expr, v) for v in suited or values)
-            ways = (Way(program, one, at, place, *match) for match in found if match is not None)
+            ways = (Way(program, one, place, *match) for match in found if match is not None)
             kept = (way for way in ways if way.keeps_update())
             yield from islice(kept, _OFFERED if suited else 1)
 
 
-def operands(one: Located) -> Iterator[tuple[At, Place]]:
+def operands(one: Located) -> Iterator[Place]:
     """The value of an assignment as a whole, or what an update adds or multiplies."""
     equation = one.equation
-    value = typed_equation(equation).value
-    if not value.dtype.is_float or is_literal(equation.value):
+    value, name = equation.value, equation.target.name
+    if is_literal(value) or not typed_equation(equation).value.dtype.is_float:
         return
-    name = equation.target.name
-    if not reads(equation.value, name):
-        yield (), Place(value, None, equation)
+    if not reads(value, name):
+        yield Place(value, None, equation, ())
         return
-    match equation.value:
+    match value:
         case Binary(op="+" | "-" | "*") | Call(function="max" | "min"):
-            for i, operand in enumerate(value.operands):
-                if not reads(operand.expr, name) and not is_literal(operand.expr):
-                    yield (i,), Place(operand, value, equation)
+            for i, operand in enumerate(children(value)):
+                if not reads(operand, name) and not is_literal(operand):
+                    yield Place(operand, value, equation, (i,))
 
 
 def reads(expr: Expr, name: str) -> bool:
@@ -119,12 +119,9 @@ def is_difference(expr: Expr) -> bool:
     return not is_literal(expr.left) and not is_literal(expr.right)
 
 
-def differences(one: Located) -> Iterator[tuple[At, Place]]:
+def differences(one: Located) -> Iterator[Place]:
     """All differences of an equation that decide nothing."""
-    typed: Typed = typed_equation(one.equation).value
-    for at, place in places(typed, one.equation):
-        if is_difference(place.expr):
-            yield at, place
+    return (place for place in places(one.equation) if is_difference(place.expr))
 
 
 # -- the laws --------------------------------------------------------------------------------

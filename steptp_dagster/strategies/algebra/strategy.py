@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Final
 
-from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr, Nest
+from steptp_dagster.leir.ast import Access, Equation, Expr, Nest
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.typing import Typed
 from steptp_dagster.leir.updates import classify, pure_form
 from steptp_dagster.leir.walk import Located, Path, equations, iter_expr, replace_at
 from steptp_dagster.strategies.algebra import loop_sums
@@ -23,10 +22,10 @@ from steptp_dagster.strategies.algebra.conditions import (
     types_of_operands,
 )
 from steptp_dagster.strategies.algebra.loop_sums import LoopWay
+from steptp_dagster.strategies.algebra.places import Found, Matcher
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
-from steptp_dagster.strategies.algebra.trees import At, is_literal, with_part
+from steptp_dagster.strategies.algebra.trees import At, with_part
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy, Survey
-from steptp_dagster.strategies.dataflow import flows, typed_values
 from steptp_dagster.strategies.definitions import located
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
@@ -66,9 +65,9 @@ class AlgebraicStrategy(Strategy):
         return PerProgram(lambda _: _Known())
 
     @cached_property
-    def _matches(self) -> Callable[[Nest], Mapping[Path, tuple["_Found", ...]]]:
+    def _matches(self) -> Callable[[Nest], Mapping[Path, tuple[Found, ...]]]:
         """Where the rules match in a nest, by the path below it."""
-        return per_nest(partial(_matches_in, self.rules))
+        return per_nest(Matcher(self.rules))
 
     def preconditions_at(self, site: Site) -> tuple[str, ...]:
         """Those of the rule that is applied."""
@@ -195,7 +194,7 @@ class AlgebraicStrategy(Strategy):
         """Every way at one equation."""
         matches = self._matches(program.program.nests[one.path[0]])
         for found in matches.get(one.path[1:], ()):
-            way = Way(program, one, found.at, found.place, found.rule, found.match)
+            way = Way(program, one, found.place, found.rule, found.match)
             if way.keeps_update():
                 yield way
 
@@ -212,42 +211,20 @@ def _value_at(program: SignedProgram, path: Path) -> Expr:
     return located(program.program, path).equation.value
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A match of a rule at a part of an equation's value."""
-
-    at: At
-    place: Place
-    rule: Rule
-    match: Match
-
-
-def _matches_in(rules: tuple[Rule, ...], nest: Nest) -> Mapping[Path, tuple[_Found, ...]]:
-    """Every match of some rules, in the order of parts, by the equation's path below the nest."""
-    typed = typed_values(nest)
-    return {
-        flow.path: tuple(_matches_at(rules, flow.equation, typed[flow.path]))
-        for flow in flows(nest)
-    }
-
-
-def _matches_at(rules: tuple[Rule, ...], equation: Equation, value: Typed) -> Iterator[_Found]:
-    for at, place in places(value, equation):
-        for rule in rules:
-            for match in rule.matches(place):
-                yield _Found(at, place, rule, match)
-
-
 @dataclass(frozen=True, eq=False)
 class Way:
     """One application of a rule at a part of an equation of a program, legal or not."""
 
     program: SignedProgram
     one: Located
-    at: At
     place: Place
     rule: Rule
     match: Match
+
+    @property
+    def at(self) -> At:
+        """The place of the part in the value."""
+        return self.place.at
 
     @cached_property
     def equation(self) -> Equation:
@@ -342,33 +319,6 @@ def required(rule: Rule) -> tuple[str, ...]:
     if rule.kind == "exact":
         return (TYPES, *rule.needs)
     return (TYPES, *rule.needs, RANGE, DECISION)
-
-
-def places(value: Typed, equation: Equation) -> Iterator[tuple[At, Place]]:
-    """Operations on floats that a rule may rewrite, pre-order.
-
-    Left out is what decides: conditions, subscripts, and what is rounded to a whole number.
-    """
-    yield from _places(value, None, (), equation)
-
-
-def _places(
-    typed: Typed, parent: Typed | None, at: At, equation: Equation
-) -> Iterator[tuple[At, Place]]:
-    expr = typed.expr
-    skipped: int | None = None
-    match expr:
-        case Access() | Compare() | Binary(op="//" | "%" | "&" | "|"):
-            return
-        case Call(function="floor" | "ceil" | "round"):
-            return
-        case Call(function="if_then_else"):
-            skipped = 0
-    if typed.dtype.is_float and typed.operands and not is_literal(expr):
-        yield at, Place(typed, parent, equation)
-    for i, operand in enumerate(typed.operands):
-        if i != skipped:
-            yield from _places(operand, typed, (*at, i), equation)
 
 
 def _occurs(equation: Equation, text: str) -> bool:

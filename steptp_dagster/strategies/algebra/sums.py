@@ -43,7 +43,7 @@ def values(found: tuple[Operand, ...]) -> tuple[Expr, ...]:
 
 def is_term(place: Place) -> bool:
     """Whether a part is a term of a sum."""
-    around = None if place.parent is None else place.parent.expr
+    around = place.around
     return around is not None and (is_sum(around) or isinstance(around, Unary))
 
 
@@ -91,6 +91,7 @@ DISTRIBUTE: Final = Rule(
     "distributive-law",
     _distribute_alone,
     (CANCELS, INFINITE),
+    heads=("*",),
 )
 DISTRIBUTE_TERM: Final = Rule(
     "distribute-term",
@@ -99,6 +100,7 @@ DISTRIBUTE_TERM: Final = Rule(
     "distributive-law",
     _distribute_term,
     (CANCELS, INFINITE),
+    heads=("*",),
 )
 
 
@@ -130,6 +132,7 @@ EXPAND_SQUARE: Final = Rule(
     "binomial-law",
     _expand_square,
     (CANCELS, INFINITE),
+    heads=("*", "**"),
 )
 
 

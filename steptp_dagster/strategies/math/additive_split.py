@@ -21,7 +21,6 @@ from steptp_dagster.strategies.algebra.splits import (
     split_difference,
     split_term,
 )
-from steptp_dagster.strategies.algebra.trees import At
 
 
 class AdditiveSplit(SplitStrategy):
@@ -58,11 +57,11 @@ class AdditiveSplit(SplitStrategy):
     )
     rules = (PLUS_NOTHING, DIFFERENCE_BETWEEN)
 
-    def places(self, one: Located) -> Iterator[tuple[At, Place]]:
+    def places(self, one: Located) -> Iterator[Place]:
         """The value as a whole or the operand of an update; then every difference."""
         whole = tuple(operands(one))
         yield from whole
-        yield from (p for p in differences(one) if p[0] not in {at for at, _ in whole})
+        yield from (p for p in differences(one) if p.at not in {place.at for place in whole})
 
     def suits(self, program: SignedProgram, path: Path, expr: Expr, value: Access) -> bool:
         """A value in between, or a number that is no larger."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from steptp_dagster.leir.ast import Access, Binary, Expr
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.typing import typed_equation
 from steptp_dagster.leir.walk import Located, Path
 from steptp_dagster.strategies.algebra.exponentials import exponent_of
+from steptp_dagster.strategies.algebra.places import places
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.splits import (
     EXPONENTIAL_BETWEEN,
@@ -18,8 +18,6 @@ from steptp_dagster.strategies.algebra.splits import (
     small,
     split_exponential,
 )
-from steptp_dagster.strategies.algebra.strategy import places
-from steptp_dagster.strategies.algebra.trees import At
 
 
 class ExponentialSplit(SplitStrategy):
@@ -55,13 +53,12 @@ class ExponentialSplit(SplitStrategy):
     )
     rules = (EXPONENTIAL_BETWEEN, EXPONENTIAL_OF_SMALL)
 
-    def places(self, one: Located) -> Iterator[tuple[At, Place]]:
+    def places(self, one: Located) -> Iterator[Place]:
         """Every exponential of a difference."""
-        typed = typed_equation(one.equation).value
-        for at, place in places(typed, one.equation):
+        for place in places(one.equation):
             exponent = exponent_of(place.expr)
             if isinstance(exponent, Binary) and exponent.op == "-":
-                yield at, place
+                yield place
 
     def suits(self, program: SignedProgram, path: Path, expr: Expr, value: Access) -> bool:
         """A value in between, or a small one beside small ones."""

@@ -15,7 +15,6 @@ from steptp_dagster.strategies.algebra.splits import (
     reads,
     split_factor,
 )
-from steptp_dagster.strategies.algebra.trees import At
 
 
 class MultiplicativeSplit(SplitStrategy):
@@ -49,7 +48,7 @@ class MultiplicativeSplit(SplitStrategy):
     )
     rules = (TIMES_ONE,)
 
-    def places(self, one: Located) -> Iterator[tuple[At, Place]]:
+    def places(self, one: Located) -> Iterator[Place]:
         """The value as a whole, or the operand of an update."""
         return operands(one)
 
