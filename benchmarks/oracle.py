@@ -9,10 +9,11 @@ the static checker, the reference interpreter or the strategies but the syntax t
 
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
+from operator import gt, lt
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +86,8 @@ def _divided(a: float, b: float) -> float:
 def _power(a: float, b: float) -> float:
     if isinstance(a, int) and isinstance(b, int) and b >= 0:
         return int(a**b)
+    if b == 2:  # squares are products
+        return a * a
     try:
         return math.pow(a, b)
     except (OverflowError, ValueError):
@@ -119,6 +122,23 @@ def _truncated(x: float) -> int:
     return int(x) if math.isfinite(x) else 0
 
 
+#: Filled whenever ``max`` or ``min`` see NaN.
+_unordered: list[bool] = []
+
+
+def _chooser(before: Callable[[float, float], bool]) -> Callable[[float, float], float]:
+    """``max`` or ``min``, which notes NaN operands."""
+
+    def choose(a: float, b: float) -> float:
+        if before(a, b):
+            return a
+        if b != b or a != a:
+            _unordered.append(True)
+        return b
+
+    return choose
+
+
 _PACK = struct.Struct("f")
 
 
@@ -149,9 +169,8 @@ _WORLD: Final[dict[str, Any]] = {
     "tr": _truncated,
     "r": _single,
     "inf": math.inf,
-    "nan": math.nan,
-    "max": lambda a, b: a if a >= b else b,
-    "min": lambda a, b: a if a <= b else b,
+    "max": _chooser(gt),
+    "min": _chooser(lt),
 }
 
 
@@ -192,37 +211,64 @@ class Meaningless(Exception):
     """A program breaks a rule that leaves it without meaning: its kind and where."""
 
 
-@dataclass
-class Compiled:
-    """A program as Python: ``run(cells, logs)``."""
+@dataclass(frozen=True, slots=True)
+class NestCode:
+    """One nest as Python: ``run(cells, logs)`` with one log for each occurrence, or none."""
 
-    signed: SignedProgram
+    nest: Nest
     nodes: tuple[Node, ...]
-    code: Any
-    dtypes: dict[str, str]
+    run: Callable[[dict[str, Cells], Sequence[list[int]]], None]
     logs: int
 
-    def run(self, inputs: Mapping[str, Cells], logging: bool = False) -> "Outcome":
-        """Run over cells of all sources; the cells of all others begin empty."""
-        cells = {n: dict(inputs[n]) if n in inputs else {} for n in self.dtypes}
-        logs: list[list[int]] = [[] for _ in range(self.logs)] if logging else []
-        world = dict(_WORLD)
-        exec(self.code, world)
-        try:
-            world["run"](cells, logs)
-        except KeyError as error:
-            key = error.args[0]
-            return Outcome(cells, logs, f"reads an element that nobody wrote: {decoded(key)}")
-        return Outcome(cells, logs, None)
+    @property
+    def written(self) -> frozenset[str]:
+        """The tensors that the nest writes."""
+        return frozenset(n.equation.target.name for n in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program as Python."""
+
+    signed: SignedProgram
+    nests: tuple[NestCode, ...]
+    names: tuple[str, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All equations in text order."""
+        return tuple(n for nest in self.nests for n in nest.nodes)
+
+    def run(self, inputs: Mapping[str, Cells], logged: Container[int] = ()) -> "Outcome":
+        """Run over cells of all sources; all others begin empty. ``logged``: numbers of nests."""
+        cells = {n: dict(inputs[n]) if n in inputs else {} for n in self.names}
+        logs: dict[int, list[list[int]]] = {}
+        fault = None
+        _unordered.clear()
+        for i, nest in enumerate(self.nests):
+            if i in logged:
+                logs[i] = [[] for _ in range(nest.logs)]
+            try:
+                nest.run(cells, logs.get(i, ()))
+            except KeyError as error:
+                fault = f"reads an element that nobody wrote: {decoded(error.args[0])}"
+                break
+        return Outcome(cells, logs, fault, bool(_unordered))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run left behind."""
+    """What a run left behind. ``unordered``: ``max`` or ``min`` saw NaN, outside the contract."""
 
     cells: dict[str, Cells]
-    logs: list[list[int]]
+    logs: dict[int, list[list[int]]]
     fault: str | None
+    unordered: bool
+
+    def largest(self) -> float:
+        """The greatest finite magnitude of all cells."""
+        each = (abs(v) for cells in self.cells.values() for v in cells.values())
+        return float(max((v for v in each if v < math.inf), default=0.0))
 
 
 def decoded(key: int) -> tuple[int, ...]:
@@ -261,49 +307,26 @@ def array_of(cells: Cells, shape: tuple[int, ...]) -> tuple[Array, str | None]:
 
 
 class Writer:
-    """Writes a program as Python text."""
+    """Writes a nest as Python text."""
 
-    def __init__(self, signed: SignedProgram, single: bool = False) -> None:
-        self.signed, self.single = signed, single
-        self.lines: list[str] = ["def run(cells, logs):"]
+    def __init__(self, nest: Nest, single: bool = False) -> None:
+        self.nest, self.single = nest, single
+        self.lines: list[str] = []
         self.nodes: list[Node] = []
-        self.dtypes = {v.name: v.dtype for v in signed.signature.variables}
         self.logs = 0
 
-    def compiled(self) -> Compiled:
-        """The whole program."""
-        names = self._names()
-        self.lines += [f"  {_cell(n)} = cells[{n!r}]" for n in names]
-        body_at = len(self.lines)
-        for i, nest in enumerate(self.signed.program.nests):
-            self._launches = launches(nest)
-            self._statement(nest, (i,), (), (), (), "  ")
-        heads = [f"  g{k} = logs[{k}].append if logs else None" for k in range(self.logs)]
-        self.lines[body_at:body_at] = [*heads, "  on = bool(logs)"]
-        code = compile("\n".join(self.lines), "<program>", "exec")
-        return Compiled(self.signed, tuple(self.nodes), code, self.dtypes, self.logs)
-
-    def _names(self) -> list[str]:
-        """All tensors; raises Meaningless for names, annotations and ranks that do not agree."""
-        ranks = {v.name: len(v.shape) for v in self.signed.signature.variables}
-        scopes = dict.fromkeys(ranks, "g")
-        written = {e.target.name for e in all_equations(self.signed.program.nests)}
-        for equation in all_equations(self.signed.program.nests):
-            known = self.signed.signature.by_name.get(equation.target.name)
-            if known is not None and known.role != "output":
-                raise Meaningless(f"input-written: {known.name}")
-            parts = (equation.target, equation.value, equation.guard)
-            for access in (a for p in parts if p is not None for a in accesses(p)):
-                name = access.name
-                if name not in ranks:
-                    if name not in written:
-                        raise Meaningless(f"unknown-name: {name}")
-                    ranks[name], scopes[name] = len(access.subscripts), access.scope
-                    self.dtypes[name] = access.dtype
-                found = len(access.subscripts), access.scope, access.dtype
-                if found != (ranks[name], scopes[name], self.dtypes[name]):
-                    raise Meaningless(f"annotation-conflict: {name}")
-        return sorted(ranks)
+    def compiled(self) -> NestCode:
+        """The whole nest. Raises Meaningless."""
+        self._launches = launches(self.nest)
+        self._statement(self.nest, (), (), (), (), "  ")
+        parts = [p for e in all_equations([self.nest]) for p in parts_of(e)]
+        names = sorted({a.name for p in parts for a in accesses(p)})
+        head = ["def run(cells, logs):", "  on = bool(logs)"]
+        head += [f"  {_cell(n)} = cells[{n!r}]" for n in names]
+        head += [f"  g{k} = logs[{k}].append if logs else None" for k in range(self.logs)]
+        world = dict(_WORLD)
+        exec(compile("\n".join(head + self.lines), "<nest>", "exec"), world)
+        return NestCode(self.nest, tuple(self.nodes), world["run"], self.logs)
 
     # -- statements
 
@@ -355,11 +378,11 @@ class Writer:
         self.occurrences: list[Occurrence] = []
         target, value = equation.target, equation.value
         update = update_of(equation, loops)
-        dtype = self.dtypes[target.name]
+        dtype = target.dtype
         self.wide = dtype == "f64"
         self.own = next((a for a in accesses(value) if a.name == target.name), None)
         self.own = self.own if update else None
-        for part in (target, value, *([equation.guard] if equation.guard else [])):
+        for part in parts_of(equation):
             for name in {i.name for i in nodes_of(part) if isinstance(i, Index)}:
                 if name not in bound:
                     raise Meaningless(f"unbound-index: {name}")
@@ -398,7 +421,7 @@ class Writer:
             deep = indent + " "
         self.lines += [deep + line for line in lines]
         self.lines.append(f"{indent}if on: " + "; ".join(f"g{k[1:]}({k})" for k in keys))
-        before = offset_of(self.signed.program.nests[path[0]], path[1:])
+        before = offset_of(self.nest, path)
         launch = sum(self._is_launch(w) for w in where)
         self.nodes.append(
             Node(
@@ -415,7 +438,7 @@ class Writer:
         )
 
     def _is_launch(self, where: tuple[tuple[int, ...], int]) -> bool:
-        return (where[0][1:], where[1]) in self._launches
+        return where in self._launches
 
     # -- expressions
 
@@ -520,7 +543,7 @@ class Writer:
             case Real() | Inf():
                 return "f"
             case Access():
-                dtype = self.dtypes[expr.name]
+                dtype = expr.dtype
                 return "b" if dtype == "bool" else "f" if dtype[0] in "fb" else "i"
             case Unary():
                 return "f" if self._kind(expr.operand) == "f" else "i"
@@ -577,6 +600,12 @@ def nodes_of(expr: Expr) -> Iterator[Expr]:
 def accesses(expr: Expr) -> Iterator[Access]:
     """All accesses in an expression."""
     return (e for e in nodes_of(expr) if isinstance(e, Access))
+
+
+def parts_of(equation: Equation) -> tuple[Expr, ...]:
+    """Target, value and guard."""
+    guard = () if equation.guard is None else (equation.guard,)
+    return (equation.target, equation.value, *guard)
 
 
 def all_equations(statements: Sequence[Statement]) -> Iterator[Equation]:
@@ -681,32 +710,59 @@ def _equal(one: Access, other: Access, loops: tuple[Loop, ...]) -> bool:
 # ------------------------------------------------------------------ legality
 
 
-@dataclass
-class Events:
-    """All accesses of one nest, one row an access that took place."""
-
-    tensor: Array
-    address: Array
-    write: Array
-    own: Array
-    node: Array
-    time: Array
-    index: list[Array] = field(default_factory=list)
+Key = tuple[Nest, tuple[Nest, ...]]
 
 
-def illegal(compiled: Compiled, outcome: Outcome) -> list[str]:
-    """What a logged run shows to be illegal, as ``kind: words``."""
+def keys_of(compiled: Compiled) -> tuple[Key, ...]:
+    """For each nest what its legality depends on: itself, and who wrote its tensors before."""
+    found: list[Key] = []
+    for i, nest in enumerate(compiled.nests):
+        before = [n for n in compiled.nests[:i] if not n.written.isdisjoint(nest.written)]
+        found.append((nest.nest, tuple(n.nest for n in before)))
+    return tuple(found)
+
+
+def doubtful(compiled: Compiled, clean: Container[Key]) -> frozenset[int]:
+    """The nests that must be logged to say whether the program is legal."""
+    wanted: set[int] = set()
+    for i, key in enumerate(keys_of(compiled)):
+        if key not in clean:
+            nest = compiled.nests[i]
+            wanted.add(i)
+            wanted |= {
+                k for k in range(i) if not compiled.nests[k].written.isdisjoint(nest.written)
+            }
+    return frozenset(wanted)
+
+
+def illegal(compiled: Compiled, outcome: Outcome, clean: set[Key]) -> list[str]:
+    """What a run shows to be illegal, as ``kind: words``. Nests in ``clean`` are passed over.
+
+    Nests without faults are added to ``clean``. The run has logged all ``doubtful`` nests.
+    """
     found = [*structure(compiled)]
-    writers: dict[tuple[str, int], int] = {}
-    for i in range(len(compiled.signed.program.nests)):
-        nodes = [n for n in compiled.nodes if n.path[0] == i]
-        found += _Nest(compiled, outcome, nodes, writers).faults()
+    for i, key in enumerate(keys_of(compiled)):
+        if key in clean:
+            continue
+        nest = compiled.nests[i]
+        before = {
+            (o.tensor, k)
+            for j in range(i)
+            if not compiled.nests[j].written.isdisjoint(nest.written)
+            for n in compiled.nests[j].nodes
+            for o in n.occurrences
+            if o.write
+            for k in outcome.logs[j][o.log]
+        }
+        faults = list(_Nest(nest, outcome.logs[i], before).faults())
+        found += [f"{fault} (nest {i})" for fault in faults]
+        if not faults:
+            clean.add(key)
     for name, cells in outcome.cells.items():
-        known = compiled.signed.signature.by_name.get(name)
-        if known is None:
+        if name not in compiled.signed.signature.by_name:
             rank = _rank(compiled, name)
-            for key in cells:
-                coordinates = decoded(key)[-rank:] if rank else ()
+            for key_ in cells:
+                coordinates = decoded(key_)[-rank:] if rank else ()
                 if any(c < 0 for c in coordinates):
                     found.append(f"out-of-bounds: {name} is written at {list(coordinates)}")
                     break
@@ -722,15 +778,9 @@ def _rank(compiled: Compiled, name: str) -> int:
 class _Nest:
     """The checks of one nest."""
 
-    def __init__(
-        self,
-        compiled: Compiled,
-        outcome: Outcome,
-        nodes: list[Node],
-        writers: dict[tuple[str, int], int],
-    ) -> None:
-        self.compiled, self.outcome, self.nodes, self.writers = compiled, outcome, nodes, writers
-        self.grids = [_grid(n) for n in nodes]
+    def __init__(self, code: NestCode, logs: list[list[int]], before: set[tuple[str, int]]) -> None:
+        self.nodes, self.logs, self.before = code.nodes, logs, before
+        self.grids = [_grid(n) for n in self.nodes]
         self.ids: dict[tuple[str, int], int] = {}
 
     def faults(self) -> Iterator[str]:
@@ -741,7 +791,6 @@ class _Nest:
         found: dict[str, None] = {}
         for fault in (*self._starts(rows), *self._loops(rows), *self._blocks(rows)):
             found.setdefault(fault)
-        self._remember(rows)
         yield from found
 
     def _rows(self) -> dict[str, Array] | None:
@@ -749,7 +798,7 @@ class _Nest:
         columns: dict[str, list[Array]] = {k: [] for k in ("node", "at", "id", "write", "own")}
         for number, node in enumerate(self.nodes):
             for o in node.occurrences:
-                log = self.outcome.logs[o.log]
+                log = self.logs[o.log]
                 ids = self.ids
                 name = o.tensor
                 numbers = np.fromiter(
@@ -780,10 +829,6 @@ class _Nest:
         self.names = list(self.ids)
         return {k: v[mine] for k, v in rows.items()}
 
-    def _remember(self, rows: dict[str, Array]) -> None:
-        for i in np.unique(rows["id"][rows["write"]]):
-            self.writers[self.names[i]] = 1
-
     def _values(self, rows: dict[str, Array], wanted: Array, places: Sequence[int]) -> Array:
         """For the rows in ``wanted`` one number for the indices of the loops at ``places``."""
         result = np.zeros(len(wanted), np.int64)
@@ -811,7 +856,7 @@ class _Nest:
                 continue
             mine = np.unique(rows["id"][(rows["node"] == number) & rows["write"]])
             fresh = np.array(
-                [beginner[i] == number and self.names[i] not in self.writers for i in mine], bool
+                [beginner[i] == number and self.names[i] not in self.before for i in mine], bool
             )
             if fresh.any() and not fresh.all():
                 yield f"mixed-first-touch: {node.equation.target.name} at {node.path}"
@@ -946,10 +991,9 @@ def _clash(
 
 def structure(compiled: Compiled) -> Iterator[str]:
     """Rules about kinds of loops, axes and scopes, and the limits of the target."""
-    nests = compiled.signed.program.nests
     home: dict[str, tuple[int, frozenset[str]]] = {}
     threads: dict[int, frozenset[str]] = {}
-    for node in compiled.nodes:
+    for i, node in ((i, n) for i, nest in enumerate(compiled.nests) for n in nest.nodes):
         kinds = [x.kind for x in node.loops]
         axes = [x.axis for x in node.loops if x.axis]
         if len(axes) != len(set(axes)):
@@ -973,24 +1017,19 @@ def structure(compiled: Compiled) -> Iterator[str]:
                 if wide and max(wide) * loop.extent > 16:
                     yield f"over-limits: vector of {max(wide) * loop.extent} bytes at {where[0]}"
         mine = frozenset(a for a in axes if a in _THREADS)
-        if threads.setdefault(node.path[0], mine) != mine:
+        if threads.setdefault(i, mine) != mine:
             yield f"thread-structure: {node.path}"
         blocks = frozenset(a for a in axes if a in _BLOCKS)
-        parts = (node.equation.target, node.equation.value, node.equation.guard)
-        for access in (a for p in parts if p is not None for a in accesses(p)):
+        for access in (a for p in parts_of(node.equation) for a in accesses(p)):
             if access.scope != "g":
-                here = (node.path[0], blocks)
+                here = (i, blocks)
                 if home.setdefault(access.name, here) != here:
                     yield f"scope-lifetime: {access.name}"
-    for i, _ in enumerate(nests):
+    for i, nest in enumerate(compiled.nests):
         largest: dict[str, int] = {}
-        for node in compiled.nodes:
-            if node.path[0] == i:
-                for loop in node.loops:
-                    if loop.axis:
-                        largest[loop.axis] = max(
-                            largest.get(loop.axis, 0), loop.start + loop.extent
-                        )
+        for loop in (x for node in nest.nodes for x in node.loops):
+            if loop.axis:
+                largest[loop.axis] = max(largest.get(loop.axis, 0), loop.start + loop.extent)
         if any(extent > _LIMITS[a] for a, extent in largest.items()):
             yield f"over-limits: axis in nest {i}"
         if prod(n for a, n in largest.items() if a in _THREADS) > 1024:
@@ -1007,14 +1046,15 @@ def lanes(compiled: Compiled, outcome: Outcome) -> Iterator[str]:
         rank = len(known.shape) if known else _rank(compiled, name)
         coordinates = [decoded(k)[-rank:] if rank else () for k in cells]
         shapes[name] = [max(c[d] for c in coordinates) + 1 for d in range(rank)]
-    for node in compiled.nodes:
+    logged = ((node, logs) for i, logs in outcome.logs.items() for node in compiled.nests[i].nodes)
+    for node, logs in logged:
         if not node.loops or node.loops[-1].kind != "V":
             continue
         width = node.loops[-1].extent
         for o in node.occurrences:
             shape = shapes.get(o.tensor, [])
             rank = len(shape)
-            log = outcome.logs[o.log]
+            log = logs[o.log]
             for start in range(0, len(log), width):
                 keys = log[start : start + width]
                 if any(k < 0 for k in keys):
@@ -1038,9 +1078,38 @@ def lanes(compiled: Compiled, outcome: Outcome) -> Iterator[str]:
 # ------------------------------------------------------------------ both
 
 
+_codes: Final[dict[tuple[Nest, bool], NestCode]] = {}
+
+
 def compiled(signed: SignedProgram, single: bool = False) -> Compiled:
     """A program as Python. Raises Meaningless."""
-    return Writer(signed, single).compiled()
+    names = _names(signed)
+    if len(_codes) > 4000:
+        _codes.clear()
+    codes = []
+    for nest in signed.program.nests:
+        key = nest, single
+        if key not in _codes:
+            _codes[key] = Writer(nest, single).compiled()
+        codes.append(_codes[key])
+    return Compiled(signed, tuple(codes), names)
+
+
+def _names(signed: SignedProgram) -> tuple[str, ...]:
+    """All tensors; raises Meaningless for names, annotations and ranks that do not agree."""
+    forms = {v.name: (len(v.shape), "g", v.dtype) for v in signed.signature.variables}
+    written = {e.target.name for e in all_equations(signed.program.nests)}
+    for equation in all_equations(signed.program.nests):
+        known = signed.signature.by_name.get(equation.target.name)
+        if known is not None and known.role != "output":
+            raise Meaningless(f"input-written: {known.name}")
+        for access in (a for p in parts_of(equation) for a in accesses(p)):
+            name, form = access.name, (len(access.subscripts), access.scope, access.dtype)
+            if name not in forms and name not in written:
+                raise Meaningless(f"unknown-name: {name}")
+            if forms.setdefault(name, form) != form:
+                raise Meaningless(f"annotation-conflict: {name}")
+    return tuple(sorted(forms))
 
 
 def outputs(compiled: Compiled, outcome: Outcome) -> tuple[dict[str, Array], str | None]:
