@@ -7,6 +7,7 @@ besides comes before it.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from steptp_dagster.leir.accesses import Accesses, Statement, Use
 from steptp_dagster.leir.ast import (
@@ -17,12 +18,18 @@ from steptp_dagster.leir.ast import (
     Equation,
     Expr,
     Index,
+    Inf,
+    Int,
     Nest,
     Unary,
 )
 from steptp_dagster.leir.nest_memory import per_nest
-from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.leir.walk import Path, accesses_in, equations_in
+
+#: How operators without a name of their own are called in ``Flow.operators``.
+MINUS: Final = "minus"
+COMPARE: Final = "compare"
+INFINITY: Final = "inf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,9 @@ class Flow:
     where the equation reads its own target. ``equation`` is one of equal ones, whatever their
     positions in the text. ``subtracted`` are the differences in its value by the tensor that is
     subtracted. ``operators`` are the operators and functions in its value, conditions included but
-    not subscripts; ``minus`` for a sign, and ``compare`` for every comparison.
+    not subscripts, with ``MINUS`` for a sign, ``COMPARE`` for any comparison, and ``INFINITY``.
+    ``beside`` is what else it computes: its guard and subscripts that are no plain indices or
+    numbers.
     """
 
     path: Path
@@ -42,21 +51,13 @@ class Flow:
     read: frozenset[str]
     subtracted: Mapping[str, tuple[Binary, ...]]
     operators: frozenset[str]
+    beside: tuple[Expr, ...]
 
 
 @per_nest
 def flows(nest: Nest) -> tuple[Flow, ...]:
     """The flow of every equation of a nest, in text order."""
-    return tuple(
-        Flow(one.path, one.equation, one.equation.target.name, *_scanned(one.equation))
-        for one in equations_in(nest)
-    )
-
-
-@per_nest
-def typed_values(nest: Nest) -> Mapping[Path, Typed]:
-    """The values of a nest's equations with their types, by the path below the nest."""
-    return {flow.path: typed_equation(flow.equation).value for flow in flows(nest)}
+    return tuple([_flow(one.path, one.equation) for one in equations_in(nest)])
 
 
 def writes_of(accesses: Accesses, name: str) -> list[Use]:
@@ -64,22 +65,20 @@ def writes_of(accesses: Accesses, name: str) -> list[Use]:
     return accesses.writes_until(name, len(accesses.known))
 
 
-def _scanned(
-    equation: Equation,
-) -> tuple[frozenset[str], dict[str, tuple[Binary, ...]], frozenset[str]]:
-    """The tensors that an equation reads, the differences in its value, and its operators."""
+def _flow(path: Path, equation: Equation) -> Flow:
+    """One walk over an equation."""
     read: set[str] = set()
     operators: set[str] = set()
     differences: dict[str, tuple[Binary, ...]] = {}
-    others = [*equation.target.subscripts]
+    beside: list[Expr] = [s for s in equation.target.subscripts if not isinstance(s, Index | Int)]
     if equation.guard is not None:
-        others.append(equation.guard)
+        beside.append(equation.guard)
     waiting: list[Expr] = [equation.value]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Access):
             read.add(node.name)
-            others += node.subscripts
+            beside += [s for s in node.subscripts if not isinstance(s, Index | Int)]
         elif isinstance(node, Binary):
             operators.add(node.op)
             if node.op == "-" and isinstance(node.right, Access):
@@ -91,15 +90,24 @@ def _scanned(
             operators.add(node.function)
             waiting += node.arguments
         elif isinstance(node, Unary):
-            operators.add("minus")
+            operators.add(MINUS)
             waiting.append(node.operand)
         elif isinstance(node, Compare):
-            operators.add("compare")
+            operators.add(COMPARE)
             waiting += node.operands
-    for expr in others:
-        if not isinstance(expr, Index):
-            read.update([access.name for access in accesses_in(expr)])
-    return frozenset(read), differences, frozenset(operators)
+        elif isinstance(node, Inf):
+            operators.add(INFINITY)
+    for expr in beside:
+        read.update([access.name for access in accesses_in(expr)])
+    return Flow(
+        path,
+        equation,
+        equation.target.name,
+        frozenset(read),
+        differences,
+        frozenset(operators),
+        tuple(beside),
+    )
 
 
 @dataclass(frozen=True, slots=True)

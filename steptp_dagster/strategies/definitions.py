@@ -13,6 +13,7 @@ from steptp_dagster.leir.walk import (
     Located,
     Path,
     equations,
+    equations_in,
     indices_in,
     loops_around,
     substitute,
@@ -46,9 +47,10 @@ class Meeting:
 
 def located(program: Program, path: Path) -> Located:
     """The equation at ``path`` with its loops. Raises LookupError where there is none."""
-    for found in equations(program):
-        if found.path == path:
-            return found
+    if path and path[0] < len(program.nests):
+        for found in equations_in(program.nests[path[0]], path[:1]):
+            if found.path == path:
+                return found
     raise LookupError(f"no equation at {path}")
 
 

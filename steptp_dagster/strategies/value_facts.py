@@ -7,12 +7,11 @@ f32 it overflows. A ``ValueFact`` therefore says of each claim in which evaluati
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from steptp_dagster.strategies.intervals import Interval, contains, infinite
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ValueFact:
     """Facts that hold for every value that an expression takes.
 
@@ -48,7 +47,7 @@ class ValueFact:
         """Never 0, in any evaluation."""
         return not contains(self.interval, 0.0)
 
-    @cached_property
+    @property
     def finite(self) -> bool:
         """A number in every evaluation: never an infinity, never NaN."""
         return not self.nan and not infinite(self.interval)

@@ -28,11 +28,11 @@ from steptp_dagster.leir.ast import Access, Binary, Expr, Inf, Int
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.regions import Region, covers, region
 from steptp_dagster.leir.signature import SignedProgram, Variable
-from steptp_dagster.leir.typing import Typed, typed_expr
+from steptp_dagster.leir.typing import Typed, typed_equation, typed_expr
 from steptp_dagster.leir.updates import Update
 from steptp_dagster.leir.walk import Path, accesses_in, children
 from steptp_dagster.strategies import value_operations as operations
-from steptp_dagster.strategies.dataflow import Group, Groups, typed_values, writes_of
+from steptp_dagster.strategies.dataflow import Group, Groups, writes_of
 from steptp_dagster.strategies.intervals import INF
 from steptp_dagster.strategies.value_expressions import ExpressionFacts
 from steptp_dagster.strategies.value_facts import ValueFact
@@ -63,15 +63,10 @@ def facts_of(signed: SignedProgram, *, inputs: Inputs = "masked") -> "ValueFacts
 class ValueFacts(ExpressionFacts):
     """What is known about the values of one program."""
 
-    def __init__(
-        self, signed: SignedProgram, inputs: Inputs, sources: Iterable[Variable] | None = None
-    ) -> None:
-        """Nothing is worked out before it is asked for.
-
-        ``sources`` take the place of the variables that the program reads but does not write.
-        """
+    def __init__(self, signed: SignedProgram, inputs: Inputs) -> None:
+        """Nothing is worked out before it is asked for."""
         self.signed = signed
-        masked = inputs == "masked"
+        self._masked = inputs == "masked"
         analysis = Analysis.of(signed)
         self._accesses, self._updates = analysis.accesses, analysis.updates
         self._rows = RowMaxima(self._accesses, self._updates)
@@ -79,10 +74,7 @@ class ValueFacts(ExpressionFacts):
         self._written: dict[Path, ValueFact] = {}
         #: What holds once all iterations of a pure update are over, by the update's path.
         self._complete: dict[Path, ValueFact] = {}
-        self._tensors: dict[str, ValueFact] = {
-            v.name: _source(v, masked=masked)
-            for v in (signed.signature.sources if sources is None else sources)
-        }
+        self._tensors: dict[str, ValueFact] = {}
         self._answers: dict[tuple[Path, Expr], ValueFact] = {}
         self._touched: dict[tuple[Path, frozenset[str]], Region | None] = {}
         self._generic: dict[str, bool] = {}
@@ -141,7 +133,20 @@ class ValueFacts(ExpressionFacts):
     def tensor(self, name: str) -> ValueFact:
         """What holds for every element of a tensor that a program may read, at any time."""
         self._solve((name,))
-        return self._tensors.get(name, UNKNOWN)
+        return self._held(name) or UNKNOWN
+
+    def _held(self, name: str) -> ValueFact | None:
+        """What is known of a tensor by now."""
+        found = self._tensors.get(name)
+        if found is None:
+            variable = self.signed.signature.by_name.get(name)
+            if variable is not None and variable.role != "output":
+                found = self._tensors[name] = self._given(variable)
+        return found
+
+    def _given(self, variable: Variable) -> ValueFact:
+        """What the signature says of a tensor that the program reads but does not write."""
+        return source(variable, masked=self._masked)
 
     # -- tensors -----------------------------------------------------------------------------
 
@@ -187,7 +192,7 @@ class ValueFacts(ExpressionFacts):
                     new = _widened(old, new) if step <= 4 * _PATIENCE else UNKNOWN
                 self._written[statement.path] = new
                 name = statement.equation.target.name
-                known = self._tensors.get(name)
+                known = self._held(name)
                 self._tensors[name] = new if known is None else joined(known, new)
                 changed = True
             if settled or not changed:
@@ -201,7 +206,7 @@ class ValueFacts(ExpressionFacts):
         update = self._updates[statement.path]
         name = equation.target.name
         if update.kind != "update" or self._is_generic(name):
-            if update.init == "identity" and name not in self._tensors:
+            if update.init == "identity" and self._held(name) is None:
                 self._tensors[name] = started(update, dtype)
             value = self._value(equation.value, statement)
             return None if value is None else stored(value, dtype)
@@ -256,8 +261,7 @@ class ValueFacts(ExpressionFacts):
 
         A part that reads a tensor has the types that it has on its own.
         """
-        place = statement.path[0]
-        whole = typed_values(self.signed.program.nests[place])[statement.path[1:]]
+        whole = typed_equation(statement.equation).value
         if expr is statement.equation.value or expr == whole.expr:
             return whole
         if any(True for _ in accesses_in(expr)):
@@ -267,7 +271,7 @@ class ValueFacts(ExpressionFacts):
         return typed_expr(expr, statement.equation.target.dtype)
 
     def _read(self, access: Access, statement: Statement) -> ValueFact | None:
-        found = self._tensors.get(access.name)
+        found = self._held(access.name)
         own = self._updates[statement.path]
         if access.name == statement.equation.target.name and own.init == "identity":
             start = started(own, DTYPES[access.dtype])  # which nobody but the update reads
@@ -321,7 +325,7 @@ class ValueFacts(ExpressionFacts):
         return touched is not None and covers(touched, reader)
 
 
-def _source(variable: Variable, *, masked: bool) -> ValueFact:
+def source(variable: Variable, *, masked: bool) -> ValueFact:
     """What the signature says about a tensor that the program does not write."""
     dtype = DTYPES[variable.dtype]
     if variable.values is not None:

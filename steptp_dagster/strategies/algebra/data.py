@@ -15,21 +15,24 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Final
 
 from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Equation, Expr, Inf, Nest
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Path, accesses_in, children, expressions, iter_expr
 from steptp_dagster.strategies.algebra.trees import At, Operand, is_sum, terms
-from steptp_dagster.strategies.dataflow import Flow, flows
+from steptp_dagster.strategies.dataflow import COMPARE, INFINITY, MINUS, Flow, flows
 from steptp_dagster.strategies.values import ValueFacts, facts_of
 
 _WHOLE: Final = ("floor", "ceil", "round")
+#: Operators of a value in which something may decide, be negative, or have a use for infinities.
+_MAY_DECIDE: Final = frozenset((*_WHOLE, COMPARE, "//", "%", "&", "|", "if_then_else"))
+_NEGATIVE: Final = frozenset(("-", MINUS))
+_SELECTING: Final = frozenset(("exp", "max", "min", INFINITY))
 _KEPT: Final = 32
 _kept: OrderedDict[int, "Data"] = OrderedDict()
 
@@ -53,31 +56,45 @@ def values_of(signed: SignedProgram) -> ValueFacts:
 _Term = tuple[bool, frozenset[str]]
 
 
-@dataclass(frozen=True, eq=False)
 class _Traits:
-    """What the data flow of a program needs of one equation."""
+    """What the data flow of a program needs of one equation; the operators in it tell most."""
 
-    flow: Flow
+    def __init__(self, flow: Flow) -> None:
+        """Nothing is worked out before it is asked for."""
+        self.flow = flow
 
-    @cached_property
+    @lazy
     def decisive(self) -> frozenset[str]:
         """The tensors that decide in it."""
-        return frozenset([access.name for access in decisive(self.flow.equation)])
+        flow = self.flow
+        plain = not flow.beside and flow.operators.isdisjoint(_MAY_DECIDE)
+        if plain and DTYPES[flow.equation.target.dtype].is_float:
+            return frozenset()
+        return frozenset([access.name for access in decisive(flow.equation)])
 
-    @cached_property
+    @lazy
     def sums(self) -> tuple[tuple[_Term, ...], ...]:
-        """The terms of the sums in it, but for what ``exp`` takes."""
+        """The terms of the sums in it, but for what ``exp`` takes; none if nothing is negative."""
+        if self.flow.operators.isdisjoint(_NEGATIVE):
+            return ()
         return tuple(map(_terms, _sums(self.flow.equation.value)))
 
-    @cached_property
+    @lazy
     def exponents(self) -> tuple[tuple[_Term, ...], ...]:
-        """The terms of the sums that ``exp`` takes."""
+        """The terms of the sums that ``exp`` takes; none if nothing is negative."""
+        if self.flow.operators.isdisjoint(_NEGATIVE) or "exp" not in self.flow.operators:
+            return ()
         return tuple(map(_terms, _exponents(self.flow.equation.value)))
 
-    @cached_property
+    @lazy
     def selects(self) -> bool:
         """Whether it has a use for infinities."""
-        return any(_selects(node) for node in _nodes(self.flow.equation))
+        flow = self.flow
+        if not flow.operators.isdisjoint(_SELECTING):
+            return True
+        if not flow.beside and COMPARE not in flow.operators:
+            return False
+        return any(_selects(node) for node in _nodes(flow.equation))
 
 
 @per_nest
@@ -106,7 +123,7 @@ class Data:
         self._amplified: dict[str, tuple[Path, ...]] = {}
         self._reach: dict[str, frozenset[str]] = {}
 
-    @cached_property
+    @lazy
     def masked(self) -> bool:
         """Whether the program has a use for data of minus infinity."""
         return any(traits.selects for _, traits in self._traits)
@@ -131,7 +148,7 @@ class Data:
         """Whether an infinity that the program writes itself may reach an expression."""
         return _writes_infinity(expr, self._infinite)
 
-    @cached_property
+    @lazy
     def _infinite(self) -> frozenset[str]:
         """Tensors that infinities reach which the program writes, as it does for masks."""
         found: frozenset[str] = frozenset()
@@ -170,7 +187,7 @@ class Data:
 
     def _amplifies(self, traits: _Traits, reached: frozenset[str]) -> bool:
         """Whether an equation takes a difference of related values that depends on ``reached``."""
-        if reached.isdisjoint(traits.flow.read):
+        if reached.isdisjoint(traits.flow.read) or not (traits.sums or traits.exponents):
             return False
         own = traits.flow.target
         return any(self._differs(total, reached, own) for total in traits.sums) or any(
@@ -243,7 +260,7 @@ class Data:
             known = self._reach[tensor] = frozenset(found)
         return known
 
-    @cached_property
+    @lazy
     def _readers(self) -> dict[str, set[str]]:
         """Tensors that are computed from each tensor, in one equation."""
         found: dict[str, set[str]] = {}
@@ -252,7 +269,7 @@ class Data:
                 found.setdefault(name, set()).add(traits.flow.target)
         return found
 
-    @cached_property
+    @lazy
     def _sources(self) -> dict[str, frozenset[str]]:
         """Inputs and parameters that each tensor depends on, closed over all equations."""
         found: dict[str, frozenset[str]] = {

@@ -15,13 +15,14 @@ from steptp_dagster.strategies.algebra.powers import (
     whole_exponent,
 )
 from steptp_dagster.strategies.algebra.products import whole_sum
-from steptp_dagster.strategies.algebra.rules import MINUS, PRODUCTS, SUMS, Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import PRODUCTS, SUMS, Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.trees import (
     is_literal,
     is_one,
     with_part,
     without_terms,
 )
+from steptp_dagster.strategies.dataflow import MINUS
 
 #: Precondition: the logarithms of the parts may be large and nearly opposite.
 CANCELS: Final = "logarithms-may-cancel"

@@ -7,7 +7,7 @@ goes. Both look at whole top-level nests of one equation.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 from steptp_dagster.leir.ast import (
     Access,
@@ -21,6 +21,7 @@ from steptp_dagster.leir.ast import (
     Program,
 )
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import typed_expr
@@ -39,9 +40,11 @@ from steptp_dagster.strategies.algebra.trees import (
     factors,
     is_literal,
     is_one,
+    is_product,
     times,
     without_factors,
 )
+from steptp_dagster.strategies.dataflow import flows
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import pair
 from steptp_dagster.strategies.facts import Fact
@@ -83,7 +86,7 @@ class LoopWay:
     nests: tuple[Nest, ...]
     provers: Mapping[str, Callable[[], Proof]]
 
-    @cached_property
+    @lazy
     def result(self) -> SignedProgram:
         """The program after the step."""
         nests = list(self.program.program.nests)
@@ -95,7 +98,7 @@ class LoopWay:
         """How the way is told from others at the same sum."""
         return self.op + expr_text(self.factor)
 
-    @cached_property
+    @lazy
     def problem(self) -> tuple[str, str] | None:
         """The first need that is not proved."""
         for name in self.provers:
@@ -111,7 +114,7 @@ class LoopWay:
             raise TypeError(f"{name}: {proof}")
         return proof
 
-    @cached_property
+    @lazy
     def _proofs(self) -> dict[str, Proof]:
         return {}
 
@@ -144,15 +147,25 @@ class _Sum:
 
 
 def _sums(program: SignedProgram) -> Iterator[_Sum]:
-    updates = classify(program)
-    for i, nest in enumerate(program.program.nests):
-        equation = single(nest)
-        if equation is None or not DTYPES[equation.target.dtype].is_float:
-            continue
-        update = updates[(i, 0)]
-        if _plain(update) and update.operand is not None:
-            over = frozenset(update.reduction_loops)
-            yield _Sum(i, nest, equation, update.operand, over)
+    for i in range(len(program.program.nests)):
+        found = _sum_at(program, i)
+        if found is not None:
+            yield found
+
+
+def _sum_at(program: SignedProgram, i: int) -> _Sum | None:
+    """The sum that a top-level nest accumulates from zero, or None."""
+    nest = program.program.nests[i]
+    equation = single(nest)
+    if equation is None or not DTYPES[equation.target.dtype].is_float:
+        return None
+    flow = flows(nest)[0]
+    if flow.target not in flow.read or flow.operators.isdisjoint("+-"):
+        return None
+    update = classify(program)[(i, 0)]
+    if not _plain(update) or update.operand is None:
+        return None
+    return _Sum(i, nest, equation, update.operand, frozenset(update.reduction_loops))
 
 
 def _plain(update: Update) -> bool:
@@ -237,13 +250,15 @@ def _one_type(question: Question, parts: tuple[Expr, ...], dtype: str) -> Proof:
 def into_sums(program: SignedProgram) -> Iterator[LoopWay]:
     """Every sum that only the next nest reads, to scale it."""
     nests = program.program.nests
-    for found in _sums(program):
-        name = found.equation.target.name
-        after = found.place + 1
-        if after >= len(nests) or name in program.signature.by_name:
+    for after in range(1, len(nests)):
+        scaling, before = single(nests[after]), single(nests[after - 1])
+        if scaling is None or before is None or not is_product(scaling.value):
             continue
-        scaling = single(nests[after])
-        if scaling is None:
+        name = before.target.name
+        if name in program.signature.by_name or name not in flows(nests[after])[0].read:
+            continue
+        found = _sum_at(program, after - 1)
+        if found is None:
             continue
         moved = _at_the_sum(found, nests[after], scaling)
         if moved is None or readers_of(program.program, name) != (found.path, (after, 0)):
@@ -258,8 +273,6 @@ def into_sums(program: SignedProgram) -> Iterator[LoopWay]:
 def _at_the_sum(found: _Sum, nest: Nest, scaling: Equation) -> Equation | None:
     """The scaling equation in the indices of the sum, or None where it reads it elsewhere."""
     name = found.equation.target.name
-    if not isinstance(scaling.value, Binary) or scaling.value.op not in ("*", "/"):
-        return None
     reads = [a for a in accesses_in(scaling.value) if a.name == name]
     if len(reads) != 1:
         return None

@@ -25,7 +25,7 @@ from steptp_dagster.leir.walk import Path
 from steptp_dagster.strategies.intervals import LARGEST
 from steptp_dagster.strategies.value_facts import ValueFact
 from steptp_dagster.strategies.value_operations import UNKNOWN
-from steptp_dagster.strategies.values import ValueFacts
+from steptp_dagster.strategies.values import ValueFacts, source
 
 #: Largest magnitude of data, as a power of two, by the type that it is computed in. Products of
 #: two such values may overflow, sums of many do not.
@@ -43,7 +43,11 @@ class Sizes(ValueFacts):
 
     def __init__(self, signed: SignedProgram) -> None:
         """Nothing is worked out before it is asked for."""
-        super().__init__(signed, "finite", map(_with_range, signed.signature.sources))
+        super().__init__(signed, "finite")
+
+    def _given(self, variable: Variable) -> ValueFact:
+        """Data keeps its distance from the ends of its type."""
+        return source(_with_range(variable), masked=False)
 
     def _read(self, access: Access, statement: Statement) -> ValueFact | None:
         """What is read is a number."""

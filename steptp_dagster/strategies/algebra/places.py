@@ -10,9 +10,9 @@ from typing import Final
 
 from steptp_dagster.leir.ast import Binary, Call, Equation, Expr, Nest, Unary
 from steptp_dagster.leir.walk import Path
-from steptp_dagster.strategies.algebra.rules import MINUS, Match, Place, Rule
+from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import At, is_literal
-from steptp_dagster.strategies.dataflow import flows
+from steptp_dagster.strategies.dataflow import MINUS, flows
 
 #: What decides: whole numbers, and conditions.
 _WHOLE: Final = frozenset({"floor", "ceil", "round"})
@@ -41,7 +41,9 @@ class Matcher:
         found: dict[Path, tuple[Found, ...]] = {}
         for flow in flows(nest):
             if any(map(self._at_head, flow.operators)):
-                found[flow.path] = tuple(self._in_equation(flow.equation))
+                own = tuple(self._in_equation(flow.equation))
+                if own:
+                    found[flow.path] = own
         return found
 
     def _at_head(self, head: str) -> tuple[Rule, ...]:

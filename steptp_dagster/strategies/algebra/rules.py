@@ -11,12 +11,11 @@ from typing import Final, Literal
 from steptp_dagster.leir.ast import Equation, Expr
 from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.strategies.algebra.trees import At
+from steptp_dagster.strategies.dataflow import MINUS
 
 #: ``exact``: equal bit for bit; ``reassoc``: equal up to rounding; ``domain``: where some part is
 #: nonzero, positive or finite; ``range``: where no new intermediate value leaves its type.
 Class = Literal["exact", "reassoc", "domain", "range"]
-#: The sign in front of a value, among the heads of rules.
-MINUS: Final = "minus"
 #: The heads of sums and products.
 SUMS: Final = ("+", "-", MINUS)
 PRODUCTS: Final = ("*", "/")

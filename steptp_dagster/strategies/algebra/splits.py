@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr
+from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr, Nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import typed_equation
@@ -72,6 +72,10 @@ class SplitStrategy(AlgebraicStrategy):
             else:
                 refusals.append(Refusal(self.name, site.path, *problem))
         return Survey(tuple(sites), tuple(refusals))
+
+    def _may_match(self, nest: Nest) -> bool:
+        """What is said of rules says nothing here."""
+        return True
 
     def _find(self, program: SignedProgram, one: Located) -> Iterator[Way]:
         """At each part the first values that suit; where none does, the first one there is."""

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar, Final
 
 from steptp_dagster.leir.ast import Access, Equation, Expr, Nest
+from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import classify, pure_form
-from steptp_dagster.leir.walk import Located, Path, equations, iter_expr, replace_at
+from steptp_dagster.leir.walk import Located, Path, equations_in, iter_expr, replace_at
 from steptp_dagster.strategies.algebra import loop_sums
 from steptp_dagster.strategies.algebra.conditions import (
     Proof,
@@ -55,16 +55,16 @@ class AlgebraicStrategy(Strategy):
     #: A law over loops, as name, text and what finds its applications (``loop_sums``).
     loop_law: ClassVar[tuple[str, str, Callable[[SignedProgram], Iterator[LoopWay]]] | None] = None
 
-    @cached_property
+    @lazy
     def _rules(self) -> dict[str, Rule]:
         return {rule.name: rule for rule in self.rules}
 
-    @cached_property
+    @lazy
     def _known(self) -> PerProgram["_Known"]:
         """What a survey found and proved serves the steps that are taken and their explanations."""
         return PerProgram(lambda _: _Known())
 
-    @cached_property
+    @lazy
     def _matches(self) -> Callable[[Nest], Mapping[Path, tuple[Found, ...]]]:
         """Where the rules match in a nest, by the path below it."""
         return per_nest(Matcher(self.rules))
@@ -173,11 +173,20 @@ class AlgebraicStrategy(Strategy):
         )
 
     def _ways(self, program: SignedProgram) -> Iterator["Way"]:
-        for one in equations(program.program):
-            yield from self._ways_at(program, one)
+        for i, nest in enumerate(program.program.nests):
+            if self._may_match(nest):
+                for one in equations_in(nest, (i,)):
+                    yield from self._ways_at(program, one)
+
+    def _may_match(self, nest: Nest) -> bool:
+        """Whether there may be a way at an equation of a nest."""
+        return bool(self._matches(nest))
 
     def _way(self, program: SignedProgram, site: Site) -> "Way":
-        for way in self._ways_at(program, located(program.program, site.path)):
+        ways = self._known(program).ways.get(site.path)
+        if ways is None:
+            ways = self._ways_at(program, located(program.program, site.path))
+        for way in ways:
             if way.site(self.name) == site:
                 return way
         raise ValueError(f"no site of this program: {site.describe()}")
@@ -226,7 +235,7 @@ class Way:
         """The place of the part in the value."""
         return self.place.at
 
-    @cached_property
+    @lazy
     def equation(self) -> Equation:
         """The equation after the step."""
         value = with_part(self.one.equation.value, self.at, self.match.result)
@@ -241,7 +250,7 @@ class Way:
             named["choice"] = self.match.choice
         return Site.of(strategy, self.one.path, **named)
 
-    @cached_property
+    @lazy
     def result(self) -> SignedProgram:
         """The program after the step."""
         changed = replace_at(self.program.program, self.one.path, self.equation)
@@ -259,7 +268,7 @@ class Way:
         old, new = pure_form(self.one.equation), pure_form(self.equation)
         return old is not None and new is not None and old.op == new.op
 
-    @cached_property
+    @lazy
     def problem(self) -> tuple[str, str] | None:
         """The first need that is not proved, by name and in words."""
         for name in required(self.rule):
@@ -292,7 +301,7 @@ class Way:
             found = self._proofs[name] = self._prove(name)
         return found
 
-    @cached_property
+    @lazy
     def _proofs(self) -> dict[str, Proof]:
         return {}
 
