@@ -35,11 +35,17 @@ class Analysis:
     @classmethod
     def of(cls, signed: SignedProgram) -> "Analysis":
         """The analysis of a program, kept from an earlier call where possible."""
-        found = cls._recent.get(id(signed))
+        recent, key = cls._recent, id(signed)
+        found = recent.get(key)
         if found is None or found.signed is not signed:
-            found = cls._recent[id(signed)] = cls(signed)
-            if len(cls._recent) > _KEPT:
-                cls._recent.popitem(last=False)
+            found = recent[key] = cls(signed)
+            if len(recent) > _KEPT:
+                recent.popitem(last=False)
+            return found
+        try:  # a survey comes back to its program after each candidate
+            recent.move_to_end(key)
+        except KeyError:  # another thread has just dropped it
+            recent[key] = found
         return found
 
     @lazy

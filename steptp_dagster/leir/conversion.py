@@ -71,6 +71,10 @@ def widest(left: DType | None, right: DType | None) -> DType | None:
     return DTYPES[f"i{min(bits, 64)}"]
 
 
+#: Stands for what was not asked yet.
+_UNASKED: Final[Typed] = (Form(0), None)
+
+
 class Converter:
     """Converts expressions below a fixed list of loops.
 
@@ -95,9 +99,10 @@ class Converter:
 
     def _typed_once(self, expr: Expr) -> Typed | None:
         """Form and type of an expression, kept."""
-        if expr not in self._forms:
-            self._forms[expr] = self._typed(expr)
-        return self._forms[expr]
+        found = self._forms.get(expr, _UNASKED)
+        if found is _UNASKED:
+            found = self._forms[expr] = self._typed(expr)
+        return found
 
     def formula(self, condition: Expr) -> Formula:
         """The formula of a condition; ``UNKNOWN`` where it depends on more than integers."""

@@ -13,10 +13,10 @@ apart, since reordering it only reassociates.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
+from typing import Final, Literal
 
 from steptp_dagster.leir import sets
-from steptp_dagster.leir.accesses import Accesses, LoopRef, Use, common_loops
+from steptp_dagster.leir.accesses import Accesses, Chain, LoopRef, Use, common_loops
 from steptp_dagster.leir.apart import proved_apart
 from steptp_dagster.leir.ast import Equation
 from steptp_dagster.leir.dtypes import DTYPES
@@ -58,6 +58,7 @@ class Carried:
     conflicts: tuple[Conflict, ...]
 
 
+_NOTHING: Final = Carried(Answer.NONE, Answer.NONE, ())
 Permutation = Literal["exact", "reassociated", "illegal", "unknown"]
 
 
@@ -157,17 +158,23 @@ class Dependences:
 
     def _carries(self, ref: LoopRef) -> Carried:
         conflicts = []
+        chains: tuple[Chain, Chain] | None = None
+        relations: list[Relation] = []
         for one, other in conflicting_pairs(self.uses_in(ref)):
-            depth = one.chain.index(ref)
-            common = common_loops(one.chain, other.chain)
-            relations = [
-                *same(one.chain[:depth]),
-                (ref.name, ref.name, "!="),
-                *free(one.chain[depth + 1 : common]),
-            ]
+            if chains is None or one.chain is not chains[0] or other.chain is not chains[1]:
+                chains = one.chain, other.chain  # most pairs stand in the same loops
+                depth = one.chain.index(ref)
+                common = common_loops(one.chain, other.chain)
+                relations = [
+                    *same(one.chain[:depth]),
+                    (ref.name, ref.name, "!="),
+                    *free(one.chain[depth + 1 : common]),
+                ]
             answer = touch(one, other, relations)
             if answer is not Answer.NONE:
                 conflicts.append(self._conflict(one, other, answer))
+        if not conflicts:
+            return _NOTHING
         plain = [c.answer for c in conflicts if not c.reduction]
         reductions = [c.answer for c in conflicts if c.reduction]
         return Carried(worst(plain), worst(reductions), tuple(conflicts))

@@ -5,21 +5,22 @@ from functools import partial
 
 from steptp_dagster.leir import sets
 from steptp_dagster.leir.accesses import Accesses, Use, common_loops
-from steptp_dagster.leir.affine import Form, Interval, form_text
+from steptp_dagster.leir.affine import Atom, Form, Interval, form_text
 from steptp_dagster.leir.conversion import integer_range
 from steptp_dagster.leir.dependence import Answer, free, same, touch
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.formulas import Zero, conjunction
 from steptp_dagster.leir.printer import expr_text
-from steptp_dagster.leir.regions import box_of, boxes_cover, region
+from steptp_dagster.leir.regions import box_of, boxes_cover, dense, region
 from steptp_dagster.leir.shapes import Shape
 from steptp_dagster.leir.updates import Update, Updates, written_before
 from steptp_dagster.leir.violation import Violation
 
 _I64 = integer_range(DTYPES["i64"])
 #: What the uses of a tensor in a nest depend on, besides the nest: name, shape, whether it is an
-#: output (None for intermediates), and who writes it before.
-_Key = tuple[str, Shape, bool | None, tuple[int, ...]]
+#: output (None for intermediates), and who writes it before; None where all of it is surely
+#: written before and the nest only reads it, so that it does not matter by whom.
+_Key = tuple[str, Shape, bool | None, tuple[int, ...] | None]
 
 
 def check_elements(
@@ -29,13 +30,12 @@ def check_elements(
     uses: list[Violation] = []
     starts: list[Violation] = []
     divisions: list[Violation] = []
-    before: dict[str, tuple[int, ...]] = {}
+    before = _Before(accesses, shapes)
     for i, facts in enumerate(accesses.facts):
         if not _is_clean(accesses, shapes, updates, broken, before, i):
             uses.extend(_uses(accesses, shapes, updates, broken, i))
             starts.extend(_starts(accesses, updates, broken, i))
-        for name in facts.outline.written:
-            before[name] = (*before.get(name, ()), facts.serial)
+        before.add(i)
         divisions.extend(facts.found("divisions", partial(_divisions, accesses, i)))
     yield from uses
     yield from starts
@@ -45,29 +45,63 @@ def check_elements(
             yield from _covered(accesses, variable.name, variable.shape)
 
 
+class _Before:
+    """Who writes the tensors of a program before the nest that is looked at."""
+
+    def __init__(self, accesses: Accesses, shapes: Mapping[str, Shape]) -> None:
+        self._accesses = accesses
+        self._shapes = shapes
+        self._serials: dict[str, tuple[int, ...]] = {}
+        self._filled: dict[str, bool] = {}
+
+    def add(self, i: int) -> None:
+        """Nest ``i`` has been looked at."""
+        facts = self._accesses.facts[i]
+        for name in facts.outline.written:
+            self._serials[name] = (*self._serials.get(name, ()), facts.serial)
+            if not self._filled.get(name, False):
+                self._filled.pop(name, None)
+
+    def writers(self, name: str, i: int, *, only_read: bool) -> tuple[int, ...] | None:
+        """The last part of the key of a tensor in nest ``i``, which may only read it."""
+        serials = self._serials.get(name)
+        if serials is None:
+            return ()
+        if not only_read:
+            return serials
+        filled = self._filled.get(name)
+        if filled is None:
+            filled = _filled_before(self._accesses, i, name, self._shapes[name])
+            self._filled[name] = filled
+        return None if filled else serials
+
+
 def _is_clean(
     accesses: Accesses,
     shapes: Mapping[str, Shape],
     updates: Updates,
     broken: frozenset[str],
-    before: Mapping[str, tuple[int, ...]],
+    before: _Before,
     i: int,
 ) -> bool:
     """Whether nest ``i`` surely has nothing wrong, tensor by tensor.
 
     What is wrong with the uses of a tensor depends on its shape, on whether it is a source or an
-    output, and on who writes it in the nests ``before``.
+    output, and on who writes it in the nests ``before``. For one in global memory that is surely
+    filled before and only read here, ``_use`` asks for no more than bounds, which the shape tells.
     """
     facts = accesses.facts[i]
     outputs = accesses.signed.signature.is_output
-    keys: tuple[_Key, ...] = tuple(
-        [
-            (name, shapes[name], outputs.get(name), before.get(name, ()))
-            for name in facts.outline.order
-            if name not in broken
-        ]
+    keys: list[_Key] = []
+    for touched in facts.outline.touched:
+        name = touched.name
+        if name not in broken:
+            only_read = not touched.written and touched.is_global
+            writers = before.writers(name, i, only_read=only_read)
+            keys.append((name, shapes[name], outputs.get(name), writers))
+    return facts.all_clean(
+        tuple(keys), lambda key: _of_tensor(accesses, shapes, updates, i, key[0])
     )
-    return facts.all_clean(keys, lambda key: _of_tensor(accesses, shapes, updates, i, key[0]))
 
 
 def _of_tensor(
@@ -94,8 +128,20 @@ def _filled_before(accesses: Accesses, i: int, name: str, shape: Shape) -> bool:
     for j in accesses.writers.get(name, ()):
         if j >= i:
             break
-        boxes.extend([b for b in _boxes(accesses, j, name) if len(b) == len(shape)])
-    return bool(boxes) and boxes_cover(boxes, tuple([(0, extent - 1) for extent in shape]))
+        for box in _boxes(accesses, j, name):
+            if len(box) == len(shape):
+                if _holds_all(box, shape):  # most often one nest writes everything
+                    return True
+                boxes.append(box)
+    return len(boxes) > 1 and boxes_cover(boxes, tuple([(0, extent - 1) for extent in shape]))
+
+
+def _holds_all(box: tuple[Interval, ...], shape: Shape) -> bool:
+    """Whether one box alone holds all elements of a tensor."""
+    for (low, high), extent in zip(box, shape, strict=True):
+        if low > 0 or high < extent - 1:
+            return False
+    return True
 
 
 def _boxes(accesses: Accesses, i: int, name: str) -> tuple[tuple[Interval, ...], ...]:
@@ -104,13 +150,41 @@ def _boxes(accesses: Accesses, i: int, name: str) -> tuple[tuple[Interval, ...],
     if name not in known:
         found = []
         for write in accesses.unplaced(i).writes[name]:
-            if write.private or write.opaque or write.on_data or write.bounds.empty:
+            if write.private:
+                continue
+            plain = _plain_box(write)
+            if plain is not None:
+                found.append(plain)
+                continue
+            if write.opaque or write.on_data or write.bounds.empty:
                 continue
             place = region(write, frozenset())
             if place is not None and not place.needs and (box := box_of(place)) is not None:
                 found.append(box)
         known[name] = tuple(found)
     return known[name]
+
+
+def _plain_box(write: Use) -> tuple[Interval, ...] | None:
+    """The region of a write without condition, over sums of indices of their own; None if none."""
+    if not write.always:
+        return None
+    spans = write.statement.bounds.box
+    seen: list[Atom] = []
+    box: list[Interval] = []
+    for const, terms in write.forms:
+        low = high = const
+        for atom, factor in terms:
+            if factor < 0 or not isinstance(atom, str) or atom in seen:
+                return None
+            seen.append(atom)
+            first, last = spans[atom]
+            low += factor * first
+            high += factor * last
+        if terms and (len(terms) > 1 or terms[0][1] > 1) and not dense(terms, spans):
+            return None
+        box.append((low, high))
+    return tuple(box)
 
 
 def _uses(
@@ -147,7 +221,15 @@ def _use(
 def _inside(use: Use, shape: Shape) -> bool:
     """Whether the intervals of all subscripts lie in the shape: then nothing is outside."""
     bounds = use.bounds
+    spans = {} if bounds.clips else bounds.box
     for form, extent in zip(use.subscripts, shape, strict=True):
+        const, terms = form
+        if len(terms) == 1:
+            atom, factor = terms[0]
+            if factor == 1 and isinstance(atom, str) and atom in spans:  # nearly all subscripts
+                low, high = spans[atom]
+                if low + const >= 0 and high + const < extent:
+                    continue
         low, high = bounds.interval(form)
         if low < 0 or high >= extent:
             low, high = bounds.tight(form)

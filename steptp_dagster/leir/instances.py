@@ -50,14 +50,18 @@ def _changed(
     """The equations of both programs without the nests that they share at both ends."""
     shorter = min(len(before), len(after))
     start = 0
-    while start < shorter and before[start] == after[start]:
+    while start < shorter and _equal(before[start], after[start]):
         start += 1
     end = 0
-    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+    while end < shorter - start and _equal(before[-1 - end], after[-1 - end]):
         end += 1
     return _equations(before[start : len(before) - end]), _equations(
         after[start : len(after) - end]
     )
+
+
+def _equal(one: Nest, other: Nest) -> bool:
+    return one is other or one == other  # equality does not look for identity
 
 
 def _equations(nests: tuple[Nest, ...]) -> list[Located]:

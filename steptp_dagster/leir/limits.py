@@ -13,7 +13,6 @@ from steptp_dagster.leir.accesses import Accesses, LoopRef
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import AXES, THREAD_AXES
 from steptp_dagster.leir.dtypes import DTYPES
-from steptp_dagster.leir.outline import Touched
 from steptp_dagster.leir.shapes import Shape
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.uses import NestUses
@@ -49,7 +48,9 @@ def check_limits(signed: SignedProgram) -> tuple[Violation, ...]:
     found: list[Violation] = []
     vectors: list[Violation] = []
     for i, facts in enumerate(accesses.facts):
-        private = tuple([(t.name, shapes[t.name]) for t in facts.outline.touched if not _global(t)])
+        private = tuple(
+            [(t.name, shapes[t.name]) for t in facts.outline.touched if not t.is_global]
+        )
         if not private and facts.outline.kinds.isdisjoint(_LIMITED):
             continue
         check = partial(_nest, accesses, shapes, i)
@@ -58,21 +59,21 @@ def check_limits(signed: SignedProgram) -> tuple[Violation, ...]:
     return tuple(sorted((*found, *vectors), key=lambda v: v.path))
 
 
-def _global(touched: Touched) -> bool:
-    return touched.annotation is not None and touched.annotation[1] == "g"
-
-
 def _nest(
     accesses: Accesses, shapes: Mapping[str, Shape], i: int
 ) -> tuple[tuple[int, Violation], ...]:
     """The limits that one nest exceeds; those of vectors have the number 1."""
     part = accesses.part(i)
-    loops = [(path, ref) for path, refs in part.loops_of.items() for ref in refs]
-    return (
-        *((0, v) for v in _launches(loops, i, part.nest.pos)),
-        *((0, v) for v in _memory(part, shapes, i)),
-        *((1, v) for v in _vectors(part)),
-    )
+    outline = accesses.facts[i].outline
+    found: list[tuple[int, Violation]] = []
+    if "B" in outline.kinds:
+        loops = [(path, ref) for path, refs in part.loops_of.items() for ref in refs]
+        found.extend((0, v) for v in _launches(loops, i, part.nest.pos))
+    if not all(touched.is_global for touched in outline.touched):
+        found.extend((0, v) for v in _memory(part, shapes, i))
+    if "V" in outline.kinds:
+        found.extend((1, v) for v in _vectors(part))
+    return tuple(found)
 
 
 def _launches(loops: list[tuple[Path, LoopRef]], nest: int, pos: int) -> Iterator[Violation]:

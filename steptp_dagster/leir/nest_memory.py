@@ -125,8 +125,24 @@ class KnownNest:
         return found
 
 
+class _ByValue:
+    """A nest as a key; a hash of a nest looks at every node, so it is worked out once."""
+
+    __slots__ = ("_hash", "_nest")
+
+    def __init__(self, nest: Nest) -> None:
+        self._nest = nest
+        self._hash = hash(nest)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByValue) and self._nest == other._nest
+
+
 _BY_IDENTITY: Final[dict[int, tuple[Nest, KnownNest]]] = {}
-_BY_VALUE: Final[dict[Nest, KnownNest]] = {}
+_BY_VALUE: Final[dict[_ByValue, KnownNest]] = {}
 
 
 def known_nest(nest: Nest) -> KnownNest:
@@ -134,9 +150,10 @@ def known_nest(nest: Nest) -> KnownNest:
     found = _BY_IDENTITY.get(id(nest))
     if found is not None and found[0] is nest:
         return found[1]
-    known = _BY_VALUE.get(nest)
+    value = _ByValue(nest)
+    known = _BY_VALUE.get(value)
     if known is None:
-        known = remember(_BY_VALUE, nest, KnownNest(nest), NESTS)
+        known = remember(_BY_VALUE, value, KnownNest(nest), NESTS)
     return remember(_BY_IDENTITY, id(nest), (nest, known), NESTS)[1]
 
 

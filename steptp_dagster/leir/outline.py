@@ -4,6 +4,7 @@ The outline of a nest says which tensors it touches, how they are annotated, and
 or writes them. It depends on the nest alone and is made once per nest.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steptp_dagster.leir.ast import BLOCK_AXES, Access, Equation, Expr, Index, Nest
@@ -20,7 +21,7 @@ class Touched:
     """One tensor that a nest touches.
 
     ``annotation`` is that of all accesses and ``blocks`` the block axes around all of them; None
-    where they differ.
+    where they differ. ``is_global``: all accesses agree, and on global memory.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Touched:
     blocks: frozenset[str] | None
     read: bool
     written: bool
+    is_global: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,9 @@ class Outline:
 
     ``order`` and ``names`` name all of them, ``written`` those that are written, ``tables`` those
     that are accessed as integers. ``closed``: every index that occurs is bound by a loop around it.
-    ``distinct``: no loop stands inside another one with its index. ``plain``: every equation is
-    ``typing.plain``. ``kinds`` are those of the loops.
+    ``distinct``: no loop stands inside another one with its index or its axis. ``plain``: every
+    equation is ``typing.plain``. ``kinds`` are those of the loops. ``ranks`` holds the rank of each
+    tensor, None where its annotations differ.
     """
 
     touched: tuple[Touched, ...]
@@ -49,6 +52,7 @@ class Outline:
     distinct: bool
     plain: bool
     kinds: frozenset[str]
+    ranks: Mapping[str, int | None]
 
 
 class _Seen:
@@ -71,14 +75,20 @@ class _Reader:
         self.kinds: set[str] = set()
         self.closed = self.distinct = self.plain = True
         self._bound: frozenset[str] = frozenset()
+        self._axes: frozenset[str] = frozenset()
 
     def nest(self, nest: Nest, outer: frozenset[str]) -> None:
         """All equations of a nest that stands under the block axes ``outer``."""
         blocks = outer
+        axes_around = self._axes
         for loop in nest.loops:
             self.kinds.add(loop.kind)
-            if loop.kind == "B" and loop.axis in BLOCK_AXES:
-                blocks = blocks | {loop.axis}
+            if loop.kind == "B" and (axis := loop.axis) is not None:
+                if axis in self._axes:
+                    self.distinct = False
+                self._axes = self._axes | {axis}
+                if axis in BLOCK_AXES:
+                    blocks = blocks | {axis}
         around = self._bound
         self._bound = around.union([loop.index for loop in nest.loops])
         if len(self._bound) < len(around) + len(nest.loops):
@@ -89,6 +99,7 @@ class _Reader:
             else:
                 self.equation(child, blocks)
         self._bound = around
+        self._axes = axes_around
 
     def equation(self, equation: Equation, blocks: frozenset[str]) -> None:
         """The target, then what is read."""
@@ -136,7 +147,14 @@ def outline_of(nest: Nest) -> Outline:
     reader = _Reader()
     reader.nest(nest, frozenset())
     touched = tuple(
-        Touched(name, seen.annotation, seen.blocks, seen.read, seen.written)
+        Touched(
+            name,
+            seen.annotation,
+            seen.blocks,
+            seen.read,
+            seen.written,
+            seen.annotation is not None and seen.annotation[1] == "g",
+        )
         for name, seen in reader.seen.items()
     )
     written = tuple(t.name for t in touched if t.written)
@@ -151,4 +169,5 @@ def outline_of(nest: Nest) -> Outline:
         reader.distinct,
         reader.plain,
         kinds,
+        {t.name: None if t.annotation is None else t.annotation[2] for t in touched},
     )

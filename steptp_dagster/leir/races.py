@@ -40,7 +40,7 @@ def check_races(
     for i, facts in enumerate(accesses.facts):
         if facts.outline.kinds.isdisjoint(_PARALLEL):
             continue
-        left_out = tuple(t.name for t in facts.outline.touched if t.name in broken)
+        left_out = tuple([name for name in facts.outline.order if name in broken] if broken else ())
         check = partial(_nest, accesses, dependences, broken, i)
         for rule, violation in facts.found(("races", left_out), check):
             (blocks if rule else loops).append(violation)

@@ -45,8 +45,7 @@ def shapes_of(accesses: Accesses) -> dict[str, Shape]:
     known = accesses.signed.signature.by_name
     shapes = {name: variable.shape for name, variable in known.items()}
     for i, facts in enumerate(accesses.facts):
-        for touched in facts.outline.touched:
-            name = touched.name
+        for name in facts.outline.order:
             if name not in shapes:
                 shapes[name] = _inferred(accesses, name, i)
     return dict(sorted(shapes.items()))
@@ -55,15 +54,17 @@ def shapes_of(accesses: Accesses) -> dict[str, Shape]:
 def _inferred(accesses: Accesses, name: str, first: int) -> Shape:
     """The shape of an intermediate; ``first`` is the first nest that touches it."""
     writers = accesses.writers.get(name, ())
-    outline = accesses.facts[writers[0] if writers else first].outline
-    annotation = next(t.annotation for t in outline.touched if t.name == name)
-    if annotation is not None:
-        rank = annotation[2]
+    known = accesses.facts[writers[0] if writers else first].outline.ranks[name]
+    if known is not None:
+        rank = known
     elif writers:
         rank = len(accesses.part(writers[0]).writes[name][0].access.subscripts)
     else:
         rank = len(accesses.part(first).by_tensor[name][0].access.subscripts)
     shape = (1,) * rank
+    if len(writers) == 1:  # a subscript may be below 0, an error of its own
+        only = _extents(accesses, writers[0])[name].get(rank, shape)
+        return only if min(only, default=1) > 0 else tuple([max(1, n) for n in only])
     for j in writers:
         reached = _extents(accesses, j)[name].get(rank)
         if reached is not None:
@@ -93,7 +94,14 @@ def _reached(write: Use) -> Shape | None:
     if write.bounds.empty:
         return None
     shape = []
+    plain = write.always
+    spans = write.statement.bounds.box
     for form in write.subscripts:
+        if plain and len(form.terms) == 1:
+            atom, factor = form.terms[0]
+            if factor > 0 and isinstance(atom, str):  # the index alone, which takes its last value
+                shape.append(form.const + factor * spans[atom][1] + 1)
+                continue
         _, high = write.bounds.interval(form)
         if not _attained(write, form) and not _witnessed(write, form, high):
             exact = sets.highest(write, form)

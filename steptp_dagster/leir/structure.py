@@ -20,8 +20,8 @@ from steptp_dagster.leir.walk import Path, expressions, iter_expr
 
 #: Legal numbers of lanes of a ``V`` loop; ``limits`` bounds their size in bytes.
 VECTOR_WIDTHS: Final = (1, 2, 4, 8, 16)
-#: Kinds of loops that may stand anywhere.
-_FREE: Final = frozenset({"L", "U"})
+#: Kinds of loops that may stand anywhere, as long as names and axes are distinct.
+_FREE: Final = frozenset({"L", "U", "B"})
 
 
 @dataclass(frozen=True, slots=True)

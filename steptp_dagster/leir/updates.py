@@ -127,8 +127,12 @@ def pure_form(equation: Equation) -> PureForm | None:
         for access in accesses_in(expr)
         if access.name == target.name
     ]
-    if len(own) != 1:
-        return None
+    return _pure_form(equation) if len(own) == 1 else None
+
+
+def _pure_form(equation: Equation) -> PureForm | None:
+    """As ``pure_form``, for an equation that reads its target's tensor once."""
+    target = equation.target
     match equation.value:
         case Binary(op="+" | "-"):
             op: Operator = "+"
@@ -199,8 +203,8 @@ def own_form(part: NestUses, statement: Statement) -> PureForm | None:
         target, *reads = part.by_statement[path]
         own = [r for r in reads if r.tensor == target.tensor]
         pure = None
-        if own and own[0].role == "value" and own[0].forms == target.forms:
-            pure = pure_form(statement.equation)
+        if len(own) == 1 and own[0].role == "value" and own[0].forms == target.forms:
+            pure = _pure_form(statement.equation)
         part.own_forms[path] = pure
     return part.own_forms[path]
 

@@ -53,9 +53,12 @@ _UNKNOWN_VALUE: Final[Interval] = (-(1 << 63), (1 << 63) - 1)
 _PLACES: Final = 32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class LoopRef:
-    """One loop of one nest; compared by identity. ``depth`` is its place among the nest's loops."""
+    """One loop of one nest; compared by identity. ``depth`` is its place among the nest's loops.
+
+    Never changed; not frozen, since thousands are made in a second.
+    """
 
     loop: Loop
     path: Path
@@ -70,9 +73,9 @@ class LoopRef:
 Chain = tuple[LoopRef, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Statement:
-    """One equation with its place: ``order`` grows in text order.
+    """One equation with its place: ``order`` grows in text order. Never changed.
 
     ``chain`` holds the enclosing loops, outermost first; the first ``launch`` of them are launch
     loops. ``axes`` maps hardware axes to the index bound to them. ``bounds`` are the loops' index

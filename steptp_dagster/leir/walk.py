@@ -7,6 +7,7 @@ body, and so on. Paths order statements in text order.
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter, is_
 from typing import Any, Final
 
@@ -283,6 +284,17 @@ def fresh_indices(used: Iterable[str]) -> Iterator[str]:
 def _names(letters: str) -> Iterator[str]:
     """Names of one letter, then of two, three, ...; all but the first letter lower-case."""
     for length in itertools.count():
-        for head in letters:
-            for tail in itertools.product(letters.lower(), repeat=length):
-                yield head + "".join(tail)
+        yield from _names_of(letters, length) if length < 2 else _longer(letters, length)
+
+
+@cache
+def _names_of(letters: str, length: int) -> tuple[str, ...]:
+    """The short names, which are asked for again and again."""
+    return tuple(_longer(letters, length))
+
+
+def _longer(letters: str, length: int) -> Iterator[str]:
+    """Names of one letter and ``length`` further ones."""
+    for head in letters:
+        for tail in itertools.product(letters.lower(), repeat=length):
+            yield head + "".join(tail)

@@ -53,6 +53,8 @@ _STAND_INS: Final[dict[int, Expr]] = {
 _REMEMBERED: Final = 8192
 #: Nodes over stand-ins by what tells them apart, and whether they read back.
 _nodes: Final[dict[Hashable, bool]] = {}
+#: The names of indices that read back.
+_indices: Final[dict[str, None]] = {}
 
 
 def reads_back(program: Program, signature: Signature | None) -> bool:
@@ -100,6 +102,8 @@ def _read(expr: Expr) -> tuple[int, int]:
     head: Hashable
     level = ATOM_LEVEL
     if isinstance(expr, Index):
+        if expr.name in _indices:  # every second node is an index
+            return level, 1
         head = expr.name
     elif isinstance(expr, Access):
         head = expr.name, expr.dtype, expr.scope
@@ -129,6 +133,8 @@ def _read(expr: Expr) -> tuple[int, int]:
     known = _nodes.get(key)
     if known is None:
         known = remember(_nodes, key, _over_stand_ins(expr, levels), _REMEMBERED)
+        if known and isinstance(expr, Index):
+            remember(_indices, expr.name, None, _REMEMBERED)
     return level, deepest + 1 if known else -1
 
 

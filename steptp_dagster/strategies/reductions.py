@@ -18,7 +18,7 @@ from steptp_dagster.leir.ast import (
 )
 from steptp_dagster.leir.dtypes import DTYPES, DType
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.typing import expr_dtype
+from steptp_dagster.leir.typing import typed_equation
 from steptp_dagster.leir.updates import Update
 from steptp_dagster.leir.walk import (
     Path,
@@ -92,7 +92,7 @@ class Reduction:
     @property
     def dtype(self) -> DType:
         """The type in which the update is evaluated: that of its partial results."""
-        return expr_dtype(self.equation.value, self.equation.target.dtype)
+        return typed_equation(self.equation).value.dtype
 
 
 def reduction_at(program: SignedProgram, path: Path, update: Update) -> Reduction | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import isqrt
 from typing import Final
 
+from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import (
     Access,
     Binary,
@@ -108,10 +109,15 @@ def fresh_index(program: Program, path: Path, *also_used: str) -> str:
 
 def new_tensor_names(program: SignedProgram, count: int) -> tuple[str, ...]:
     """The first ``count`` tensor names that neither program nor signature uses."""
-    touched = (t.name for n in program.program.nests for t in known_nest(n).outline.touched)
-    used = {*touched, *program.signature.by_name}
-    names = fresh_tensors(used)
-    return tuple(next(names) for _ in range(count))
+    names = fresh_tensors(_used_names(program))
+    return tuple([next(names) for _ in range(count)])
+
+
+@per_program
+def _used_names(program: SignedProgram) -> frozenset[str]:
+    """The names of all tensors of the program and its signature."""
+    outlines = [known_nest(nest).outline.names for nest in program.program.nests]
+    return frozenset(program.signature.by_name).union(*outlines)
 
 
 def equations_touching(program: Program, name: str) -> Iterator[Located]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Loop, Nest
-from steptp_dagster.leir.walk import accesses_in, fresh_indices, map_expr, substitute
+from steptp_dagster.leir.walk import accesses_in, fresh_indices, map_expr
 from steptp_dagster.strategies.naming import header_names, own_header
 from steptp_dagster.strategies.rewrite import affine_sum
 
@@ -37,20 +37,20 @@ def copied(
     ``extent`` elements from ``offset`` on go to ``place`` and what follows it.
     """
     names = fresh_indices(())
-    loops = tuple(
-        Loop("L", next(names), extent if d == of.dimension else size)
-        for d, size in enumerate(shape)
-    )
+    sizes = [extent if d == of.dimension else size for d, size in enumerate(shape)]
+    loops = tuple([Loop("L", next(names), size) for size in sizes])
     indices = [loop.index for loop in loops]
     header = own_header(loops, indices)
     by = header_names(loops, indices, header)
-    own: list[Expr] = [substitute(Index(index), by) for index in indices]
+    own: list[Expr] = [by.get(index) or Index(index) for index in indices]
     there = list(own)
     there[of.dimension] = affine_sum(own[of.dimension], offset)
     here = list(own)
     here[of.dimension] = affine_sum(own[of.dimension], place)
-    target = replace(of.read, name=name, subscripts=tuple(here))
-    return Nest(header, (Equation(target, replace(of.read, subscripts=tuple(there))),))
+    read = of.read
+    target = Access(name, read.dtype, read.scope, tuple(here), pos=read.pos)
+    value = Access(read.name, read.dtype, read.scope, tuple(there), pos=read.pos)
+    return Nest(header, (Equation(target, value),))
 
 
 def read_from(equation: Equation, of: Slice, name: str, subscript: Expr, index: str) -> Equation:

@@ -102,6 +102,7 @@ def _annotated_alike(signed: SignedProgram) -> bool:
         for touched in known_nest(nest).outline.touched:
             if touched.annotation is None:
                 return False
-            if found.setdefault(touched.name, touched.annotation[:2]) != touched.annotation[:2]:
+            dtype, scope, _ = touched.annotation
+            if found.setdefault(touched.name, (dtype, scope)) != (dtype, scope):
                 return False
     return True

@@ -21,6 +21,7 @@ from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.operator.reduction_factorization import (
     ReductionFactorization,
     factorable,
+    rule_of,
 )
 from steptp_dagster.strategies.reductions import in_place_of
 from steptp_dagster.strategies.rewrite import (
@@ -215,20 +216,22 @@ def _built(program: SignedProgram, site: Site) -> _Split:
     nest = nest_at(program.program, path[:1])
     extent = next(loop.extent for loop in nest.loops if loop.index == index)
     equation = equation_at(program.program, path)
+    found = slices(equation, Index(index))
+    names = new_tensor_names(program, 2 + 2 * len(found))  # two for the halves, in both forms
     shifted = affine_sum(Index(index), at)
     if site.text("form") == "reduction":
         cut = Site.of(_FACTORIZATION.name, path, at=at, form="cut", loop=index)
+        reduction = factorable(program, path)
+        if isinstance(reduction, Problem):
+            raise ValueError(f"no site of this program: {site.describe()}: {reduction.message}")
         divided = _FACTORIZATION.apply(program, cut)
-        rule = _FACTORIZATION.explain(program, divided, cut).soundness_rule
+        rule = rule_of(reduction)
         first, second, *last = divided.program.nests[path[0] : path[0] + 3]
-        halves, names = (first, second), new_tensor_names(divided, 64)
+        halves = first, second
         together: list[Statement] = list(last)
     else:
         rule = "halves-of-their-own"
-        names = new_tensor_names(program, 66)
         halves, together = _halves(nest, equation, index, at, names[:2])
-        names = names[2:]
-    found = slices(equation, Index(index))
     own: tuple[tuple[Expr, int, int], ...] = (
         (Index(index), 0, at),
         (shifted, at, extent - at),
@@ -240,7 +243,7 @@ def _built(program: SignedProgram, site: Site) -> _Split:
     for k, (half, (subscript, offset, size)) in enumerate(zip(halves, own, strict=True)):
         equation = _only(half)
         for n, one in enumerate(found):
-            name = names[k * len(found) + n]
+            name = names[2 + k * len(found) + n]
             copies.append(copied(one, name, shapes[one.read.name], size, offset))
             made.append(name)
             equation = read_from(equation, one, name, subscript, index)

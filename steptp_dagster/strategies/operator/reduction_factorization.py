@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import Binary, Compare, Equation, Expr, Index, Int, Loop, Statement
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.printer import expr_text
@@ -160,12 +161,13 @@ class ReductionFactorization(Strategy):
                 ),
             ),
             transition=transition(before, after),
-            soundness_rule=_rule(reduction),
+            soundness_rule=rule_of(reduction),
             soundness=(op, before_fact("expression_dtype", path, value=reduction.dtype.name)),
             effect=effects(before, after),
         )
 
 
+@per_program
 def factorable(program: SignedProgram, path: tuple[int, ...]) -> Reduction | Problem:
     """The reduction at ``path``, or the first precondition that it fails."""
     update = classify(program)[path]
@@ -292,7 +294,8 @@ def _division(site: Site, extent: int, part: int) -> tuple[Fact, ...]:
     )
 
 
-def _rule(reduction: Reduction) -> str:
+def rule_of(reduction: Reduction) -> str:
+    """The rule that a step at this reduction rests on."""
     if reduction.op in ("max", "min"):
         return "exact-associativity"
     return "associativity-up-to-rounding" if reduction.dtype.is_float else "wrapping-associativity"
