@@ -147,7 +147,7 @@ def _written_out(program: SignedProgram, statement: Statement) -> Attention | Mi
     if names is None:
         return None
     chain = [read.name]
-    total = expanded(program, statement, divisor, chain)
+    total = expanded(program, statement, divisor, chain, shifts=True)
     weighting = own.weighting.substituted(names)
     if not isinstance(total, Access) or weighting.hidden != hidden:
         return None

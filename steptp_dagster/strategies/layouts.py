@@ -101,13 +101,13 @@ def judged(
 ) -> Iterator[tuple[Layout, tuple[str, str] | None]]:
     """The layouts with what is wrong with each, or None.
 
-    Layouts of one kind (of one dimension, for splits) rename elements in the same manner, so the
-    first of them is judged for all: a map that keeps elements apart breaks no rule of validity,
-    the question is only whether the analyses see it.
+    Permutations write the same subscripts in another order, so the first of them is judged for
+    all. The others write new ones, and whether the analyses see through these depends on the
+    dimension and the factor.
     """
-    known: dict[tuple[str, int], tuple[str, str] | None] = {}
+    known: dict[tuple[str, tuple[int, ...]], tuple[str, str] | None] = {}
     for layout in offered:
-        key = (layout.kind, layout.numbers[0] if layout.kind == "split" else -1)
+        key = (layout.kind, () if layout.kind == "permute" else layout.numbers)
         if key not in known:
             known[key] = judge(layout)
         yield layout, known[key]

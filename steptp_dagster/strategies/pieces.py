@@ -14,7 +14,7 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import Located, accesses_in, children, substitute, with_children
 from steptp_dagster.strategies.dataflow import Flow, flows, writes_of
 from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
-from steptp_dagster.strategies.streaming import shift_of, streamed_total
+from steptp_dagster.strategies.streaming import shift_of, streamed_total, unshifted_total
 
 #: Tensors with the plain assignment that defines each.
 Pieces = Mapping[str, Statement]
@@ -24,7 +24,8 @@ def pieces(program: SignedProgram, names: Collection[str], *, shifts: bool = Fal
     """Tensors that copies, differences and exponentials of the named tensors define.
 
     Each is written by one assignment without a guard, directly or through other pieces. With
-    ``shifts`` a ``finite_shift`` counts as a copy of the maximum in it.
+    ``shifts`` a ``finite_shift`` counts as a copy of the maximum in it, and a ``shifted_total`` as
+    one of the sum.
     """
     analysis = Analysis.of(program)
     found: dict[str, Statement] = {}
@@ -33,7 +34,7 @@ def pieces(program: SignedProgram, names: Collection[str], *, shifts: bool = Fal
         for flow in _piece_flows(nest):
             if flow.target in known or known.isdisjoint(flow.read):
                 continue
-            if is_shift(flow.equation) and not shifts:
+            if not shifts and (is_shift(flow.equation) or _is_shifted_total(flow.equation)):
                 continue
             path = (i, *flow.path)
             if len(writes_of(analysis.accesses, flow.target)) != 1:
@@ -63,11 +64,17 @@ def is_shift(equation: Equation) -> bool:
     )
 
 
+def _is_shifted_total(equation: Equation) -> bool:
+    """Whether an equation copies a running sum out for readers that have a ``finite_shift``."""
+    return unshifted_total(equation.value) != equation.value
+
+
 def _is_piece(equation: Equation) -> bool:
     match equation.value:
         case Access() | Binary("-") | Call("exp"):
             return True
-    return streamed_total(equation.value) != equation.value or is_shift(equation)
+    special = streamed_total(unshifted_total(equation.value)) != equation.value
+    return special or is_shift(equation)
 
 
 def unfolded(
@@ -88,17 +95,21 @@ def unfolded(
         seen.append(expr.name)
         if is_shift(known[expr.name].equation):
             new = shift_of(new)
-        return unfolded(program, reader, streamed_total(new), known, seen)
+        new = streamed_total(unshifted_total(new))
+        return unfolded(program, reader, new, known, seen)
     if not any(access.name in known for access in accesses_in(expr)):
         return expr
     below = tuple(unfolded(program, reader, child, known, seen) for child in children(expr))
     return with_children(expr, below)
 
 
-def expanded(program: SignedProgram, reader: Statement, expr: Expr, seen: list[str]) -> Expr:
+def expanded(
+    program: SignedProgram, reader: Statement, expr: Expr, seen: list[str], *, shifts: bool = False
+) -> Expr:
     """The expression with the accesses that it consists of replaced by their definitions.
 
-    A ``faithful_total`` is read as the streamed sum in it.
+    A ``faithful_total`` is read as the streamed sum in it; with ``shifts`` a ``finite_shift`` as
+    the maximum and a ``shifted_total`` as the sum.
     """
     writes = Analysis.of(program).accesses.writes
     while isinstance(expr, Access):
@@ -109,6 +120,8 @@ def expanded(program: SignedProgram, reader: Statement, expr: Expr, seen: list[s
         if new is None or new == expr:
             return expr
         seen.append(expr.name)
+        if shifts:
+            new = shift_of(new) if is_shift(made[0].equation) else unshifted_total(new)
         expr = streamed_total(new)
     return expr
 

@@ -22,6 +22,7 @@ from steptp_dagster.strategies.streaming import (
     indexed,
     rolling_equations,
     streamed_total,
+    unshifted_total,
 )
 
 
@@ -38,13 +39,15 @@ class Running:
 class Copy:
     """A tensor that holds the last step of the running values ``of``, by the equation ``path``.
 
-    ``faithful``: it is a ``faithful_total``, which differs for rows of nothing but -inf.
+    ``faithful``: it is a ``faithful_total``, which differs for rows of nothing but -inf, or a
+    ``shifted`` one, which differs where a score is infinite.
     """
 
     path: Path
     tensor: str
     of: str
     faithful: bool
+    shifted: bool = False
 
 
 def running_maximum(statement: Statement) -> Running | None:
@@ -156,7 +159,8 @@ def copies_of(program: SignedProgram, arrays: Iterable[Access], loop: Loop) -> t
     for array in arrays:
         for statement in analysis.accesses.statements:
             target = statement.equation.target
-            value = streamed_total(statement.equation.value)
+            plain = unshifted_total(statement.equation.value)
+            value = streamed_total(plain)
             if not isinstance(value, Access) or value.name != array.name:
                 continue
             whole = last_step(replace(array, subscripts=target.subscripts), loop) == value
@@ -165,6 +169,6 @@ def copies_of(program: SignedProgram, arrays: Iterable[Access], loop: Loop) -> t
                 and DTYPES[target.dtype].evaluation == DTYPES[array.dtype].evaluation
             )
             if whole and same and len(analysis.accesses.writes[target.name]) == 1:
-                faithful = value != statement.equation.value
-                found.append(Copy(statement.path, target.name, array.name, faithful))
+                faithful, shifted = (e != statement.equation.value for e in (value, plain))
+                found.append(Copy(statement.path, target.name, array.name, faithful, shifted))
     return tuple(found)

@@ -49,8 +49,8 @@ class Rows:
     ``absorbing`` are the equations that read the sum in nothing but softmax and log-softmax, and
     ``exposed`` says whether something else sees it, an output included.
 
-    ``shifted``: the sum is relative to a ``finite_shift`` of the maximum. Then every reader counts
-    as exposed, since they see the sum of a row of nothing but -inf.
+    ``shifted``: the sum is relative to a ``finite_shift`` of the maximum, or copied out as if it
+    were. Then every reader counts as exposed, since they see the sum of a row of nothing but -inf.
     """
 
     max_path: Path
@@ -85,10 +85,10 @@ def find_sums(program: SignedProgram) -> tuple[Rows | Miss, ...]:
 
 
 def find_normalisers(program: SignedProgram) -> tuple[Rows, ...]:
-    """All pairs in every form but shifted ones, without the near misses."""
+    """All pairs in every form, without the near misses."""
     finder = Finder(program, normalised=False)
     found = (*finder.pairs(), *finder.prefixed(), *finder.streamed())
-    return tuple(rows for rows in found if isinstance(rows, Rows) and not rows.shifted)
+    return tuple(rows for rows in found if isinstance(rows, Rows))
 
 
 class Finder(Passes):
@@ -221,6 +221,7 @@ class Finder(Passes):
         if running is None:
             raise Reject("scores-differ", "the maximum is no running one")
         loop = running.reduction.loop
+        copies = copies_of(self.program, (running.array, total), loop)
         rows = Rows(
             first.path,
             second.path,
@@ -233,7 +234,8 @@ class Finder(Passes):
             (),
             prefix=True,
             streamed=True,
-            copies=copies_of(self.program, (running.array, total), loop),
+            copies=copies,
+            shifted=any(copy.shifted for copy in copies),
         )
         return self._completed(rows, second, last_step(running.array, loop), last_step(total, loop))
 

@@ -168,6 +168,16 @@ def shifted_total(maximum: Expr, total: Expr) -> Expr:
     return _when(_equal(maximum, Inf()), maximum, total)
 
 
+def unshifted_total(expr: Expr) -> Expr:
+    """The streamed sum in ``shifted_total``; other expressions as they are."""
+    match expr:
+        case Call("if_then_else", (Compare((maximum, _)), _, total)) if (
+            shifted_total(maximum, total) == expr
+        ):
+            return total
+    return expr
+
+
 def _when(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return Call("if_then_else", (condition, yes, no))
 

@@ -1,4 +1,9 @@
-"""Following the weights of a weighted sum: to a softmax, or to exponentials of differences."""
+"""Following the weights of a weighted sum: to a softmax, or to exponentials of differences.
+
+Sums and maxima may be relative to a ``finite_shift``. They differ from plain ones for rows of
+nothing but -inf and for rows with an infinite score; there some weight, and with it the weighted
+sum of the row, is no number either way.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -60,13 +65,37 @@ def softmax_at(program: SignedProgram, reader: Statement, weights: Expr) -> Weig
     hidden, softmax = hidden_weight(expanded(program, reader, weights, chain))
     softmax = expanded(program, reader, softmax, chain)
     if not isinstance(softmax, Binary) or softmax.op != "/":
-        return None
+        found = _by_logarithm(program, reader, softmax)
+        if found is None:
+            return None
+        way = tuple(dict.fromkeys((*chain, *found.chain)))
+        return replace(found, hidden=hidden, chain=way)
     relative = exponential_at(program, reader, softmax.left)
-    total = expanded(program, reader, softmax.right, chain)
+    total = expanded(program, reader, softmax.right, chain, shifts=True)
     if relative is None or not isinstance(total, Access):
         return None
     names = (*chain, *relative.chain, total.name)
     return replace(relative, hidden=hidden, total=total, chain=tuple(dict.fromkeys(names)))
+
+
+def _by_logarithm(program: SignedProgram, reader: Statement, weights: Expr) -> Weights | None:
+    """Weights followed to ``exp(S-(M+log(Z)))``, relative to the logarithm of the sum."""
+    chain: list[str] = []
+    pair = exp_of_difference(weights)
+    if pair is None:
+        return None
+    both = expanded(program, reader, pair[1], chain)
+    if not isinstance(both, Binary) or both.op != "+":
+        return None
+    for left, right in ((both.left, both.right), (both.right, both.left)):
+        match right:
+            case Call("log", (inside,)):
+                maximum = expanded(program, reader, left, chain, shifts=True)
+                total = expanded(program, reader, inside, chain, shifts=True)
+                if isinstance(maximum, Access) and isinstance(total, Access):
+                    names = dict.fromkeys((*chain, maximum.name, total.name))
+                    return Weights(None, pair[0], maximum, total, tuple(names))
+    return None
 
 
 def exponential_at(program: SignedProgram, reader: Statement, weights: Expr) -> Weights | None:
@@ -78,7 +107,7 @@ def exponential_at(program: SignedProgram, reader: Statement, weights: Expr) -> 
     pair = exp_of_difference(top)
     if pair is None:
         return None
-    maximum = expanded(program, reader, pair[1], chain)
+    maximum = expanded(program, reader, pair[1], chain, shifts=True)
     if not isinstance(maximum, Access):
         return None
     return Weights(None, pair[0], maximum, maximum, (*dict.fromkeys(chain), maximum.name))

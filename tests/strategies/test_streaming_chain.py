@@ -1,7 +1,7 @@
 """From naive attention to one pass over rolling state: consecutive steps on the same program."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
@@ -28,6 +28,7 @@ from tests.support.attention import (
     DEFERRED,
     HARD_ROWS,
     PROGRAMS,
+    ROWS,
     SOFTMAX_STEPS,
     program_named,
     taken,
@@ -197,12 +198,30 @@ def test_rows_of_a_softmax_that_are_hard(form: str) -> None:
     _on_hard_rows(steps, {"S": HARD_ROWS})
 
 
-def test_rows_of_an_attention_that_are_hard() -> None:
-    steps = [*_steps("rows")]
+def _hard_attention(program: SignedProgram) -> tuple[list[Step], dict[str, np.ndarray]]:
+    """All steps from a program over the rows, the later ones from every stage, and its inputs."""
+    steps = walked(program)
     steps += [taken(step.before, FLASH) for step in steps[:4]]
     steps += [taken(step.before, ROLLING) for step in steps[:6]]
     operand = np.arange(12, dtype=np.float32).reshape(6, 2) - 5
-    _on_hard_rows(steps, {"S": HARD_ROWS, "X": operand})
+    return steps, {"S": HARD_ROWS, "X": operand}
+
+
+@pytest.mark.parametrize("form", ROWS)
+def test_hard_rows_of_softmax_written_otherwise(form: str) -> None:
+    """Relative to a finite maximum, or to the logarithm of the sum; infinite scores, too."""
+    steps, inputs = _hard_attention(read(ROWS[form]).signed)
+    assert [step.strategy for step in steps[: len(CHAIN)]] == list(CHAIN)
+    _on_hard_rows(steps, inputs)
+    scores = HARD_ROWS.copy()
+    scores[[1, 5, 6], [0, 3, 5]] = np.inf
+    _on_hard_rows(steps, {**inputs, "S": scores})
+
+
+def test_rows_of_an_attention_that_are_hard() -> None:
+    steps, inputs = _hard_attention(program_named("rows"))
+    operand = inputs["X"]
+    _on_hard_rows(steps, inputs)
     with np.errstate(invalid="ignore"):  # the row of nothing but -inf
         expected = np.exp(HARD_ROWS - HARD_ROWS.max(1, keepdims=True))
     expected = expected / expected.sum(1, keepdims=True) @ operand
@@ -310,11 +329,18 @@ def _einsum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.einsum("bhqk,bhkd->bqhd", weights, v)
 
 
+def _by_logsumexp(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = torch.bmm(q, k.transpose(1, 2)) / 2
+    weights = torch.exp(scores - torch.logsumexp(scores, -1, keepdim=True))
+    return torch.bmm(weights, v)
+
+
 _3D = ((2, 3, 4), (2, 5, 4), (2, 5, 6))
 _4D = ((2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4))
 #: Attention as people write it, with the shapes of its inputs.
 WRITTEN: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
     "by hand, across": (_by_hand, _3D),
+    "by logsumexp": (_by_logsumexp, _3D),
     "einsum": (_einsum, _4D),
     "scaled dot product": (functional.scaled_dot_product_attention, _4D),
     "causal": (
@@ -360,7 +386,47 @@ def test_all_attention_programs_reach_one_pass(name: str) -> None:
     steps = walked(_source(name))
     assert [step.strategy for step in steps] == list(CHAIN)
     _compare(steps, range(1))
+    _on_hard_inputs(steps)
     _judge(steps)
+
+
+def _hard_inputs(program: SignedProgram) -> Iterator[dict[str, np.ndarray]]:
+    """Inputs of large magnitude, zeros, and the same row everywhere; other tensors are random."""
+    for number, kind in enumerate(("large", "zero", "equal")):
+        inputs = random_inputs(program, number)
+        for v in program.signature.sources:
+            value = inputs[v.name]
+            if v.role != "input" or not np.issubdtype(value.dtype, np.floating):
+                continue
+            hard = {
+                "large": value * 1e4,
+                "zero": np.zeros_like(value),
+                "equal": np.broadcast_to(value.reshape(-1, value.shape[-1])[0], value.shape),
+            }[kind]
+            inputs[v.name] = np.ascontiguousarray(hard, value.dtype)
+        yield inputs
+
+
+def _on_hard_inputs(steps: list[Step]) -> None:
+    for inputs in _hard_inputs(steps[0].before):
+        _on_hard_rows(steps, inputs)
+
+
+@pytest.mark.parametrize("name", ["grouped heads in 4-D", "causal mask"])
+def test_large_zero_and_equal_inputs(name: str) -> None:
+    _on_hard_inputs(_steps(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_large_zero_and_equal_inputs_of_every_program(name: str) -> None:
+    _on_hard_inputs(_steps(name))
+
+
+def test_there_are_attention_programs_of_every_kind() -> None:
+    kinds = [name.split("_")[0] for name in ATTENTION]
+    assert len(ATTENTION) >= 27
+    assert {"MHA", "MQA", "GQA", "MinGPTCausalAttention"} == set(kinds)
 
 
 @pytest.mark.slow

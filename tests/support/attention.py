@@ -64,6 +64,23 @@ B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}[
 B^{2}_{tx=0}L^{3}_{a=0}L^{2}_{d=0}L^{5}_{c=0}[
   O^{f32,g}_{tx,a,d}=O^{f32,g}_{tx,a,d}+Y^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];"""
 _UNLESS_EMPTY = _UNLESS_HIDDEN.replace("I^{i32,g}_{a}==0", "M^{f32,g}_{tx,a}==-inf")
+_SHIFT = """
+B^{2}_{tx=0}L^{3}_{a=0}[
+  I^{f32,g}_{tx,a}=if_then_else(abs(M^{f32,g}_{tx,a})==inf,0,M^{f32,g}_{tx,a});];"""
+_LOGARITHM = """
+B^{2}_{tx=0}L^{3}_{a=0}[H^{f32,g}_{tx,a}=log(Z^{f32,g}_{tx,a})+I^{f32,g}_{tx,a};];"""
+_BY_LOGARITHM = "=exp(S^{f32,g}_{tx,a,c}-H^{f32,g}_{tx,a});];"
+
+
+def _shifted(text: str, *, logarithm: bool) -> str:
+    """A softmax relative to a finite maximum, as PyTorch's ``logsumexp`` is; or by its result."""
+    largest, total, weights = text.strip().splitlines()
+    parts = [largest + _SHIFT, total.replace("-M", "-I")]
+    if not logarithm:
+        return "\n".join((*parts, weights.replace("-M", "-I")))
+    return "\n".join((*parts, _LOGARITHM, weights[: weights.index("=exp")] + _BY_LOGARITHM))
+
+
 _PRODUCTS = """
 B^{2}_{tx=0}L^{3}_{a=0}L^{5}_{c=0}L^{2}_{d=0}[
   Y^{f32,g}_{tx,a,c,d}=W^{f32,g}_{tx,a,c}*X^{f32,g}_{tx,c,d};];
@@ -117,6 +134,24 @@ B^{9}_{tx=0}L^{6}_{a=0}[Z^{f32,g}_{tx}=Z^{f32,g}_{tx}+exp(S^{f32,g}_{tx,a}-M^{f3
 B^{9}_{tx=0}L^{6}_{a=0}[W^{f32,g}_{tx,a}=exp(S^{f32,g}_{tx,a}-M^{f32,g}_{tx})/Z^{f32,g}_{tx};];
 B^{9}_{tx=0}L^{2}_{c=0}L^{6}_{a=0}[
   O^{f32,g}_{tx,c}=O^{f32,g}_{tx,c}+W^{f32,g}_{tx,a}*X^{f32,g}_{a,c};];"""
+_HEAD, _LARGEST, _TOTAL, _WEIGHTS, _WEIGHTED = (
+    _ROWS[: _ROWS.index("B^")],
+    *_ROWS[_ROWS.index("B^") :].split("\n", 3),
+)
+_FINITE = """
+B^{9}_{tx=0}[I^{f32,g}_{tx}=if_then_else(abs(M^{f32,g}_{tx})==inf,0,M^{f32,g}_{tx});];
+""" + _TOTAL.replace("-M", "-I")
+_LOG = "B^{9}_{tx=0}[H^{f32,g}_{tx}=log(Z^{f32,g}_{tx})+I^{f32,g}_{tx};];"
+_BY_LOG = "B^{9}_{tx=0}L^{6}_{a=0}[W^{f32,g}_{tx,a}=exp(S^{f32,g}_{tx,a}-H^{f32,g}_{tx});];"
+#: The program ``rows`` with its softmax written in other ways.
+ROWS: Final = {
+    "relative to a finite maximum": "\n".join(
+        (_HEAD + _LARGEST + _FINITE, _WEIGHTS.replace("-M", "-I"), _WEIGHTED)
+    ),
+    "by the logarithm of the sum": "\n".join(
+        (_HEAD + _LARGEST + _FINITE, _LOG, _BY_LOG, _WEIGHTED)
+    ),
+}
 #: Attention programs by what is particular about them.
 PROGRAMS: Final = {
     "plain": _QKX + _O + _SCORES + _softmax("S^{f32,g}_{tx,a,c}") + _SUM,
@@ -149,6 +184,16 @@ PROGRAMS: Final = {
     + _HIDDEN[: _HIDDEN.index("B^{3}")]
     + _softmax(_F)
     + _UNLESS_EMPTY,
+    "relative to a finite maximum": _QKX
+    + _O
+    + _SCORES
+    + _shifted(_softmax("S^{f32,g}_{tx,a,c}"), logarithm=False)
+    + _SUM,
+    "by the logarithm of the sum": _QKX
+    + _O
+    + _SCORES
+    + _shifted(_softmax("S^{f32,g}_{tx,a,c}"), logarithm=True)
+    + _SUM,
     "grouped heads in 4-D": _GROUPED,
     "rows": _ROWS,
     **{name: _masked(name, value) for name, value in _BETWEEN.items()},
