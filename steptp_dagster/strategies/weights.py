@@ -81,7 +81,7 @@ def softmax_at(program: SignedProgram, reader: Statement, weights: Expr) -> Weig
 def _by_logarithm(program: SignedProgram, reader: Statement, weights: Expr) -> Weights | None:
     """Weights followed to ``exp(S-(M+log(Z)))``, relative to the logarithm of the sum."""
     chain: list[str] = []
-    pair = exp_of_difference(weights)
+    pair = _difference(program, reader, weights, chain)
     if pair is None:
         return None
     both = expanded(program, reader, pair[1], chain)
@@ -102,12 +102,20 @@ def exponential_at(program: SignedProgram, reader: Statement, weights: Expr) -> 
     """Weights followed to ``exp(S-M)``; their sum is not known yet."""
     chain: list[str] = []
     top = expanded(program, reader, weights, chain)
-    if isinstance(top, Call) and top.function == "exp":
-        top = replace(top, arguments=(expanded(program, reader, top.arguments[0], chain),))
-    pair = exp_of_difference(top)
+    pair = _difference(program, reader, top, chain)
     if pair is None:
         return None
     maximum = expanded(program, reader, pair[1], chain, shifts=True)
     if not isinstance(maximum, Access):
         return None
     return Weights(None, pair[0], maximum, maximum, (*dict.fromkeys(chain), maximum.name))
+
+
+def _difference(
+    program: SignedProgram, reader: Statement, weights: Expr, chain: list[str]
+) -> tuple[Expr, Access] | None:
+    """``(S, M)`` of ``exp(S-M)``, where the difference may be stored."""
+    if isinstance(weights, Call) and weights.function == "exp":
+        inside = expanded(program, reader, weights.arguments[0], chain)
+        weights = replace(weights, arguments=(inside,))
+    return exp_of_difference(weights)
