@@ -59,7 +59,7 @@ def build_by_default(
     ``as_text`` prints the function as TVMScript and parses it again. Raises what ``lower`` raises.
     """
     as_run = in_precision(signed, precision)
-    lowered = lower(as_run)
+    lowered = lower(as_run, precision)
     function = primitive(lowered)
     if as_text:
         function = tvm.script.from_source(function.script())

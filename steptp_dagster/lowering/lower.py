@@ -6,9 +6,10 @@ legal is the static checker's business. Sibling thread loops run one after the o
 what the barrier between them means.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from math import prod
 
 from tvm import tirx
@@ -25,6 +26,8 @@ from steptp_dagster.lowering.arena import Layout, lay_out
 from steptp_dagster.lowering.expressions import Emitter, Tensor
 from steptp_dagster.lowering.first_touch import Before, Initialisation, initialisations
 from steptp_dagster.lowering.identity import Identity, identity_of
+from steptp_dagster.lowering.jitter import Jittered
+from steptp_dagster.lowering.machine import LLVM
 from steptp_dagster.lowering.precision import Precision, dtype_in, equation_in, nest_in
 from steptp_dagster.lowering.private import Instances, private_instances
 from steptp_dagster.lowering.storage import EVALUATED_AS, STORED_AS, narrow
@@ -107,16 +110,16 @@ def _tensors(identity: Identity) -> Mapping[str, Kept]:
     return tensors
 
 
-def lower(signed: SignedProgram) -> Lowered:
-    """Lower a valid program in its own precision.
+def lower(signed: SignedProgram, precision: Precision = "working") -> Lowered:
+    """Lower a valid program in a precision, its own unless told otherwise.
 
     Raises Unlowerable where the lowering does not cover a valid program; what it does with an
     invalid one is not specified.
     """
     facts = facts_of(signed)
     everything = range(len(signed.program.nests))
-    function = lower_nests(facts, everything, tuple(facts.tensors), "working")
-    return Lowered(function, facts.layout("working"))
+    function = lower_nests(facts, everything, tuple(facts.tensors), precision)
+    return Lowered(function, facts.layout(precision))
 
 
 def lower_nests(
@@ -130,11 +133,12 @@ def lower_nests(
         size = integer("int64", prod(kept.shape))
         buffer = tirx.decl_buffer((size,), STORED_AS[dtype], name, layout=None)
         table[name] = Tensor(buffer, dtype, kept.axes, kept.shape)
-    body = _Body(table, facts.initialisations, precision)
-    statements = [
-        body.statement(nest_in(facts.signed.program.nests[p], precision), (p,), _Scope({}, {}))
-        for p in positions
-    ]
+    statements = []
+    for position in positions:
+        # Places are counted nest by nest: the code of a nest is the same in every program.
+        body = _Body(table, facts.initialisations, precision, count())
+        nest = nest_in(facts.signed.program.nests[position], precision)
+        statements.append(body.statement(nest, (position,), _Scope({}, {})))
     flat = [s for statement in statements for s in _unpacked(statement)]
     return FlatFunction(tuple(t.buffer for t in table.values()), tuple(flat))
 
@@ -146,6 +150,7 @@ class _Body:
     tensors: Mapping[str, Tensor]
     initialisations: Mapping[Before, Sequence[Initialisation]]
     precision: Precision
+    places: Iterator[int]
 
     def statement(self, statement: Statement, path: Path, scope: _Scope) -> Stmt:
         """One statement with the initialisations that belong before it or inside it."""
@@ -192,8 +197,11 @@ class _Body:
 
     def _equation(self, equation: Equation, scope: _Scope) -> Stmt:
         typed = typed_equation(equation)
-        value = self._emitter(scope).value(typed.value)
-        return self._store(typed, value, EVALUATED_AS[typed.value.dtype.name], scope)
+        emitter = self._emitter(scope)
+        value, source = emitter.value(typed.value), EVALUATED_AS[typed.value.dtype.name]
+        if isinstance(emitter.machine, Jittered):
+            value = emitter.machine.kept(equation.target.dtype, source, value)
+        return self._store(typed, value, source, scope)
 
     def _store(self, typed: TypedEquation, value: Node, source: str, scope: _Scope) -> Stmt:
         """Store ``value`` (of TIR dtype ``source``) to the target where the guard holds."""
@@ -206,7 +214,8 @@ class _Body:
         return tirx.IfThenElse(emitter.as_type(typed.guard, DTYPES["bool"]), store, None)
 
     def _emitter(self, scope: _Scope) -> Emitter:
-        return Emitter(self.tensors, scope.indices, scope.axes)
+        machine = Jittered(scope.indices, self.places) if self.precision == "jittered" else LLVM
+        return Emitter(self.tensors, scope.indices, scope.axes, machine)
 
 
 def _for(loop: Loop, variable: Variable, body: Stmt) -> Stmt:

@@ -5,6 +5,7 @@ each. A machine gives calls for rounding to integers, NaN-keeping extremes, two'
 arithmetic on 64 bits, and conversions of floats to integers.
 """
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from tvm import tirx
@@ -13,10 +14,20 @@ from steptp_dagster.lowering.tir import Node, integer, prim
 
 #: Functions of one float with a result of the same type, by LEIR name.
 ROUNDING: Final = ("abs", "sqrt", "floor", "ceil", "round")
+#: TIR's own arithmetic.
+PLAIN: Final[dict[str, Callable[[Node, Node], Node]]] = {
+    "+": tirx.Add,
+    "-": tirx.Sub,
+    "*": tirx.Mul,
+    "/": tirx.Div,
+}
 
 
 class Machine(Protocol):
     """The operations of one target. All operands and results have the TIR dtype named."""
+
+    def rounded(self, op: str, left: Node, right: Node, dtype: str) -> Node:
+        """``+ - * /`` of floats."""
 
     def rounding(self, name: str, value: Node, dtype: str) -> Node:
         """One of ``ROUNDING`` of a float; ``round`` takes ties to even."""
@@ -47,6 +58,10 @@ class Llvm:
         "ceil": "llvm.ceil",
         "round": "llvm.roundeven",
     }
+
+    def rounded(self, op: str, left: Node, right: Node, dtype: str) -> Node:
+        """See ``Machine``."""
+        return PLAIN[op](left, right)
 
     def rounding(self, name: str, value: Node, dtype: str) -> Node:
         """See ``Machine``."""
@@ -91,6 +106,10 @@ class Llvm:
 
 class Cuda:
     """Device functions of the prologue of each CUDA text (``cuda.prologue``)."""
+
+    def rounded(self, op: str, left: Node, right: Node, dtype: str) -> Node:
+        """See ``Machine``."""
+        return PLAIN[op](left, right)
 
     def rounding(self, name: str, value: Node, dtype: str) -> Node:
         """See ``Machine``."""

@@ -1,4 +1,4 @@
-"""The two precisions a program is evaluated in, and the program that evaluates in binary64."""
+"""The precisions a program is evaluated in, and the program that evaluates in binary64."""
 
 from dataclasses import replace
 from typing import Literal
@@ -12,15 +12,16 @@ from steptp_dagster.leir.walk import map_equation, map_expr, map_program, map_st
 from steptp_dagster.lowering.storage import NUMPY
 
 #: ``working``: as written. ``float64``: every float tensor, temporary and literal is a double.
-Precision = Literal["working", "float64"]
+#: ``jittered``: as written, but every rounding errs by a little more (``jitter``).
+Precision = Literal["working", "float64", "jittered"]
 
 
 def in_precision(signed: SignedProgram, precision: Precision) -> SignedProgram:
-    """The program whose working precision is ``precision``; the same one for ``working``.
+    """The program whose working precision is ``precision``; the same one for the others.
 
     Float constants keep the values that they have in memory, so that only arithmetic changes.
     """
-    if precision == "working":
+    if precision != "float64":
         return signed
     program = map_program(signed.program, lambda expr: map_expr(expr, _doubled))
     return SignedProgram(program, signature_in(signed.signature, precision))
@@ -28,7 +29,7 @@ def in_precision(signed: SignedProgram, precision: Precision) -> SignedProgram:
 
 def signature_in(signature: Signature, precision: Precision) -> Signature:
     """The signature of the program that ``in_precision`` gives."""
-    if precision == "working":
+    if precision != "float64":
         return signature
     return Signature(tuple(_doubled_variable(v) for v in signature.variables))
 
@@ -40,7 +41,7 @@ def dtype_in(dtype: str, precision: Precision) -> str:
 
 def nest_in(nest: Nest, precision: Precision) -> Nest:
     """A nest of the program that ``in_precision`` gives."""
-    if precision == "working":
+    if precision != "float64":
         return nest
     changed = map_statement(nest, lambda expr: map_expr(expr, _doubled))
     if not isinstance(changed, Nest):
@@ -50,7 +51,7 @@ def nest_in(nest: Nest, precision: Precision) -> Nest:
 
 def equation_in(equation: Equation, precision: Precision) -> Equation:
     """An equation of the program that ``in_precision`` gives."""
-    if precision == "working":
+    if precision != "float64":
         return equation
     return map_equation(equation, lambda expr: map_expr(expr, _doubled))
 

@@ -6,21 +6,14 @@ no pass is needed at all. An operand that stands in a node twice is compiled twi
 operations that nest deeply (sums, maxima) use each operand once.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from tvm import tirx
 
-from steptp_dagster.lowering.machine import ROUNDING, Machine
+from steptp_dagster.lowering.machine import PLAIN, ROUNDING, Machine
 from steptp_dagster.lowering.storage import is_float
 from steptp_dagster.lowering.tir import Node, integer, real
 
-_PLAIN: Final[dict[str, Callable[[Node, Node], Node]]] = {
-    "+": tirx.Add,
-    "-": tirx.Sub,
-    "*": tirx.Mul,
-    "/": tirx.Div,
-}
 _LIBM: Final = frozenset({"exp", "log", "erf", "tanh", "sin", "cos"})
 
 
@@ -37,7 +30,7 @@ def arithmetic(op: str, left: Node, right: Node, dtype: str, machine: Machine) -
         return machine.extreme(op, left, right, dtype)
     if op in ("+", "-", "*") and not is_float(dtype):
         return _wrap(op, left, right, dtype, machine)
-    return _PLAIN[op](left, right)
+    return machine.rounded(op, left, right, dtype)
 
 
 def floor_divide(left: Node, right: Node, dtype: str, machine: Machine) -> Node:
@@ -58,7 +51,7 @@ def floor_modulo(left: Node, right: Node, dtype: str, machine: Machine) -> Node:
 def power(base: Node, exponent: Node, dtype: str, machine: Machine) -> Node:
     """``base ** exponent`` of floats; squares are products."""
     if isinstance(exponent, tirx.FloatImm) and float(exponent.value) == 2.0:
-        return tirx.Mul(base, base)
+        return machine.rounded("*", base, base, dtype)
     return machine.library("pow", (base, exponent), dtype)
 
 
@@ -148,5 +141,5 @@ def _wrap(op: str, left: Node, right: Node, dtype: str, machine: Machine) -> Nod
     """Two's complement ``+ - *`` that cannot overflow in any type it passes through."""
     if dtype == "int64":
         return machine.wrapped(op, left, right)
-    wide = _PLAIN[op](tirx.Cast("int64", left), tirx.Cast("int64", right))
+    wide = PLAIN[op](tirx.Cast("int64", left), tirx.Cast("int64", right))
     return tirx.Cast(dtype, wide)

@@ -111,6 +111,21 @@ def measure(
     )
 
 
+def errors_of(
+    signed: SignedProgram,
+    family: Family,
+    domain: Domain,
+    seed: int,
+    working: Runner,
+    double: Reference,
+) -> dict[str, float]:
+    """The largest error of each float output over the draws of a family, as ``Variant.errors``."""
+    seen = _Runs(signed, seed, working, double).of(
+        [(family, domain, draw) for draw in range(_DRAWS)]
+    )
+    return {name: max(s.errors[name] for s in seen) for name in seen[0].errors}
+
+
 def _stacked(arrays: Sequence[dict[str, Array]]) -> dict[str, Array]:
     return {name: np.stack([one[name] for one in arrays]) for name in (arrays or [{}])[0]}
 

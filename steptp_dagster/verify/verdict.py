@@ -22,8 +22,9 @@ from steptp_dagster.verify import reasons
 from steptp_dagster.verify.branches import own_questions, untaken
 from steptp_dagster.verify.budget import too_large
 from steptp_dagster.verify.engine import LLVM, Engine
-from steptp_dagster.verify.evidence import MATHEMATICS, gather
+from steptp_dagster.verify.evidence import ERROR_FACTOR, MATHEMATICS, gather
 from steptp_dagster.verify.literals import at_literals
+from steptp_dagster.verify.luck import without_luck
 from steptp_dagster.verify.original import Original, evaluate, thresholds
 from steptp_dagster.verify.record import (
     TARGETS,
@@ -102,6 +103,10 @@ def numeric(
         double = engine.compile([candidate], "float64")[0]
         families = gather(reference, working, double)
         literal = at_literals(original, candidate, seed, double, engine, MATHEMATICS)
+        if _fails_only(reasons.UNSTABLE, (*families, *(evidence for _, evidence in literal))):
+            unstable = [f.family for f in families if f.failure]
+            unlucky = without_luck(reference, seed, unstable, ERROR_FACTOR)
+            families = gather(unlucky, working, double)
         families += tuple(evidence for _, evidence in literal)
         if all(f.failure is None for f in families) and own_questions(original, candidate):
             excess = too_large(candidate)
@@ -118,6 +123,10 @@ def numeric(
     except Unlowerable as fault:
         return rejection(fault.reason, str(fault))
     return _judged(reference, families)
+
+
+def _fails_only(reason: str, families: tuple[FamilyEvidence, ...]) -> bool:
+    return {f.failure for f in families} - {None} == {reason}
 
 
 def _judged(reference: Original, families: tuple[FamilyEvidence, ...]) -> Verdict:
