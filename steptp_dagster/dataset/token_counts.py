@@ -6,7 +6,7 @@
 ``tir_blocks``      TVM's script with blocks, as its schedules take and print it
 ``tir_loops``       TVM's script of plain loops, the shortest TIR there is
 ``tir_exact``       TVM's script of what verification runs, rounding spelled out
-``tvm_file``        the whole CUDA file that TVM makes of it
+``tvm_file``        the whole CUDA file that TVM makes of the script with blocks
 ``tvm_kernels``     the kernels in that file alone
 ``cuda_file``       the whole CUDA file of ``lowering.cuda``
 ``cuda_kernels``    the kernels in that file alone

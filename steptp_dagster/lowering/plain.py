@@ -4,9 +4,9 @@ Buffers have the tensors' shapes, loops their kinds (threads bound), indices 32 
 the dtypes of its operands. It says what the program computes in TVM's language and nothing of how
 this project makes it exact, so it is shorter than what verification runs, and it is never run.
 
-There are two forms. *Loops*: plain loops around stores, which TVM compiles. *Blocks*: what TVM's
-own schedules take and print, and what it makes of tensor expressions: each equation is a block
-that declares its axes, what it reads and writes, and how a reduction starts.
+There are two forms. *Blocks*: what TVM's own schedules take and print, what it makes of tensor
+expressions, and what people compile: each equation is a block that declares its axes, what it reads
+and writes, and how a reduction starts. *Loops*: plain loops around stores, the shortest TIR of all.
 """
 
 import operator
@@ -106,12 +106,19 @@ def loops_function(signed: SignedProgram) -> PrimFunc:
     return _function([b for b in buffers.values() if b.scope() == "global"], _sequence(parts))
 
 
-def blocks_function(signed: SignedProgram) -> PrimFunc:
-    """A valid program as blocks in one function ``main`` of its known variables."""
+def blocks_function(signed: SignedProgram, *, all_global: bool = False) -> PrimFunc:
+    """A valid program as blocks in one function ``main`` of its known variables.
+
+    With ``all_global`` of all its global tensors: kernels cannot allocate global memory, and what
+    one kernel alone uses TVM would allocate there.
+    """
     buffers = _buffers(signed)
     writer = _Blocks(buffers, initialisations(signed))
     parts = [writer.statement(nest, (i,), ()) for i, nest in enumerate(signed.program.nests)]
-    known = [buffers.pop(variable.name) for variable in signed.signature.variables]
+    given = {variable.name for variable in signed.signature.variables}
+    if all_global:
+        given |= {name for name, buffer in buffers.items() if buffer.scope() == "global"}
+    known = [buffers.pop(name) for name in tuple(buffers) if name in given]
     root = s_tir.SBlock([], [], [], "root", _sequence(parts), alloc_buffers=list(buffers.values()))
     return _function(known, s_tir.SBlockRealize([], True, root))
 
@@ -140,13 +147,13 @@ def _buffers(signed: SignedProgram) -> dict[str, Buffer]:
 
 
 def cuda_source(signed: SignedProgram) -> str:
-    """The whole CUDA file that TVM makes of the program; raises what TVM raises.
+    """The whole CUDA file that TVM makes of the program's blocks; raises what TVM raises.
 
     TVM refuses some programs (vectors of halves of odd width, for one) and makes wrong code of
     others (sibling loops of different extents on one axis): a text to count, not to run.
     """
     target = tvm.target.Target({"kind": "cuda", "arch": "sm_90"})
-    executable = tvm.compile(loops_function(signed), target=target)
+    executable = tvm.compile(blocks_function(signed, all_global=True), target=target)
     return str(executable.mod.imports[0].inspect_source())
 
 
@@ -324,7 +331,10 @@ class _Blocks(_Loops):
             tirx.IterVar(
                 ir.Range(integer(_INDEX, loop.start), integer(_INDEX, loop.start + loop.extent)),
                 scope[loop.index],
-                _REDUCED if start and loop.index not in used else _SPATIAL,
+                # One block or thread has nothing to sum over with others.
+                _REDUCED
+                if start and loop.index not in used and (loop.kind != "B" or loop.extent > 1)
+                else _SPATIAL,
             )
             for loop, _ in around
         ]

@@ -84,6 +84,23 @@ def test_tvm_makes_a_cuda_file_of_it() -> None:
     assert found["leir"] < found["tir_loops"] < found["tir_blocks"]
 
 
+@pytest.mark.parametrize(
+    "nest",
+    [
+        # What one kernel alone uses is memory that it cannot allocate itself.
+        "B^{5}_{tx=0}[C^{f32,g}_{tx}=A^{f32,g}_{tx,0};E^{f32,g}_{tx}=C^{f32,g}_{tx};];",
+        # One block: its loop is around the sum, and yet nothing is summed over it.
+        "B^{1}_{bx=0}[B^{5}_{tx=0}[C^{f32,s}_{tx}=1;];"
+        "B^{5}_{tx=0}L^{16}_{c=0}[E^{f32,g}_{tx}=E^{f32,g}_{tx}+A^{f32,g}_{tx,c}*C^{f32,s}_{tx};];];",
+    ],
+    ids=["one kernel's memory", "one block"],
+)
+def test_tvm_compiles_blocks_of_what_steps_make(nest: str) -> None:
+    source = cuda_source(read(f"# input A f32[5,16]\n# output E f32[5]\n{nest}").signed)
+    assert source.count('extern "C" __global__') == 2
+    assert source.count("E_ptr[((int)threadIdx.x)] =") >= 1
+
+
 def test_unrolling_without_end_is_refused() -> None:
     text = "U^{300}_{a=0}[D^{f32,g}_{a}=1;];"
     found = row("0" * 32, "# output D f32[300]\n", text, all_languages=True)
