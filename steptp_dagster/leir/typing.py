@@ -182,6 +182,12 @@ def _is_free(dtype: DType) -> bool:
 
 def _build(expr: Expr, context: DType) -> Typed:
     """The typed tree; nodes of literals alone are free until their parent settles them."""
+    if isinstance(expr, Access):  # by far the most frequent operand, mostly at plain indices
+        subscripts = [
+            Typed(e, _I64) if isinstance(e, Index) else _settled(_build(e, _F64), _I64)
+            for e in expr.subscripts
+        ]
+        return Typed(expr, DTYPES[expr.dtype].evaluation, tuple(subscripts))
     match expr:
         case Int():
             return Typed(expr, _FREE_INT)
@@ -189,9 +195,6 @@ def _build(expr: Expr, context: DType) -> Typed:
             return Typed(expr, _FREE_REAL)
         case Index():
             return Typed(expr, _I64)
-        case Access():
-            subscripts = tuple([_settled(_build(e, _F64), _I64) for e in expr.subscripts])
-            return Typed(expr, DTYPES[expr.dtype].evaluation, subscripts)
         case Unary():
             return _joined(expr, (_build(expr.operand, context),), context)
         case Binary():

@@ -60,6 +60,16 @@ def flows(nest: Nest) -> tuple[Flow, ...]:
     return tuple([_flow(one.path, one.equation) for one in equations_in(nest)])
 
 
+@per_nest
+def _by_path(nest: Nest) -> Mapping[Path, Flow]:
+    return {flow.path: flow for flow in flows(nest)}
+
+
+def flow_at(nest: Nest, path: Path) -> Flow:
+    """The flow of one equation, by its path below the nest. Raises KeyError where none stands."""
+    return _by_path(nest)[path]
+
+
 def writes_of(accesses: Accesses, name: str) -> list[Use]:
     """All writes of a tensor, in text order; none where the program only reads it."""
     return accesses.writes_until(name, len(accesses.known))

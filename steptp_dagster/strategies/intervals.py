@@ -59,7 +59,14 @@ def rounded(x: Interval, dtype: str) -> Interval:
     if dtype == "f64":
         return x
     low, high = x
-    return min(low, to_type(low, dtype)), max(high, to_type(high, dtype))
+    if dtype == "f32":
+        _single[0] = low
+        below = _single[0]
+        _single[0] = high
+        above = _single[0]
+    else:
+        below, above = to_type(low, dtype), to_type(high, dtype)
+    return (below if below < low else low), (above if above > high else high)
 
 
 def down(value: float, ulps: int = 1) -> float:
@@ -113,10 +120,13 @@ def subtract(x: Interval, y: Interval) -> Interval:
 
 def multiply(x: Interval, y: Interval) -> Interval:
     """``x*y``; zero times infinity is NaN and counts for nothing."""
-    ends = [(a, b) for a in x for b in y]
+    ends = [(a, b, a * b if a and b else 0.0) for a in x for b in y]
+    values = [end[2] for end in ends]
+    low, high = min(values), max(values)
+    # rounding outwards keeps order, so that only the outermost ends can become the bounds
     return (
-        min(_product(a, b, down) for a, b in ends),
-        max(_product(a, b, up) for a, b in ends),
+        min([_product(a, b, down) for a, b, value in ends if not value > low]),
+        max([_product(a, b, up) for a, b, value in ends if not value < high]),
     )
 
 
@@ -131,8 +141,8 @@ def divide(x: Interval, y: Interval, *, plus: bool = False) -> Interval:
     if y[0] > 0.0 or y[1] < 0.0:
         ends = [(a, b) for a in x for b in y]
         return (
-            min(_quotient(a, b, down) for a, b in ends),
-            max(_quotient(a, b, up) for a, b in ends),
+            min([_quotient(a, b, down) for a, b in ends]),
+            max([_quotient(a, b, up) for a, b in ends]),
         )
     if not plus or y[0] < 0.0:
         return EVERYTHING

@@ -4,10 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from steptp_dagster.leir.accesses import Statement
 from steptp_dagster.leir.ast import (
+    LOGICAL,
     Access,
     Binary,
     Call,
@@ -64,25 +66,21 @@ class ExpressionFacts(ABC):
         self, typed: Typed, statement: Statement, known: Mapping[Expr, ValueFact]
     ) -> ValueFact | None:
         expr, dtype = typed.expr, typed.dtype
-        match expr:
-            case Int(value):
-                exact = abs(value) <= 2**53
-                return operations.literal(float(value), dtype, exactly=exact)
-            case Real():
-                return operations.literal(expr.value, dtype, exactly=_is_binary(expr))
-            case Inf():
-                return operations.infinity(dtype)
-            case Index(name):
-                box = statement.bounds.box.get(name)
-                return None if box is None else stated(box, DTYPES["i64"], "the range of a loop")
-            case Access():
-                return self._read(expr, statement)
-            case Compare():
-                return ValueFact(0.0, 1.0, False, True, True, False, True, "a truth value")
-            case Binary(op="&" | "|"):
-                return ValueFact(0.0, 1.0, False, True, True, False, True, "a truth value")
-            case Call(function="if_then_else"):
-                return self._branches(typed, statement, known)
+        if isinstance(expr, Access):
+            return self._read(expr, statement)
+        if isinstance(expr, Int):
+            return operations.literal(float(expr.value), dtype, exactly=abs(expr.value) <= 2**53)
+        if isinstance(expr, Real):
+            return operations.literal(expr.value, dtype, exactly=_is_binary(expr.text))
+        if isinstance(expr, Index):
+            box = statement.bounds.box.get(expr.name)
+            return None if box is None else stated(box, DTYPES["i64"], "the range of a loop")
+        if isinstance(expr, Inf):
+            return operations.infinity(dtype)
+        if isinstance(expr, Compare) or (isinstance(expr, Binary) and expr.op in LOGICAL):
+            return ValueFact(0.0, 1.0, False, True, True, False, True, "a truth value")
+        if isinstance(expr, Call) and expr.function == "if_then_else":
+            return self._branches(typed, statement, known)
         operands = []
         for operand in typed.operands:
             found = self._fact(operand, statement, known)
@@ -203,6 +201,7 @@ def _merged(
     return {**known, **both}
 
 
-def _is_binary(literal: Real) -> bool:
+@lru_cache(maxsize=1024)
+def _is_binary(literal: str) -> bool:
     """Whether a decimal literal is a binary64 number."""
-    return Fraction(literal.text) == Fraction(literal.value)
+    return Fraction(literal) == Fraction(float(literal))

@@ -110,10 +110,6 @@ def negated(x: ValueFact, dtype: DType) -> ValueFact:
     )
 
 
-def _both(x: ValueFact, y: ValueFact) -> dict[str, bool]:
-    return {"exact_finite": x.exact_finite and y.exact_finite, "whole": x.whole and y.whole}
-
-
 def added(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
     """``x+y``."""
     same_sign = (x.nonnegative and y.nonnegative) or (x.nonpositive and y.nonpositive)
@@ -125,7 +121,8 @@ def added(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
         nan=x.nan or y.nan or opposite,
         plus=x.plus and y.plus,
         exact_nonzero=same_sign and (x.exact_nonzero or y.exact_nonzero),
-        **_both(x, y),
+        whole=x.whole and y.whole,
+        exact_finite=x.exact_finite and y.exact_finite,
     )
 
 
@@ -147,7 +144,8 @@ def multiplied(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
         nan=x.nan or y.nan or undefined,
         plus=x.plus and y.plus,
         exact_nonzero=x.exact_nonzero and y.exact_nonzero,
-        **_both(x, y),
+        whole=x.whole and y.whole,
+        exact_finite=x.exact_finite and y.exact_finite,
     )
 
 
@@ -254,7 +252,8 @@ def larger(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
         nan=x.nan or y.nan,
         plus=x.plus and y.plus,
         exact_nonzero=above or (x.exact_nonzero and y.exact_nonzero),
-        **_both(x, y),
+        whole=x.whole and y.whole,
+        exact_finite=x.exact_finite and y.exact_finite,
     )
 
 
@@ -268,7 +267,8 @@ def smaller(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
         nan=x.nan or y.nan,
         plus=x.plus and y.plus,
         exact_nonzero=below or (x.exact_nonzero and y.exact_nonzero),
-        **_both(x, y),
+        whole=x.whole and y.whole,
+        exact_finite=x.exact_finite and y.exact_finite,
     )
 
 

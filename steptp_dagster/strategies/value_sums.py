@@ -75,11 +75,12 @@ def _summed(
     least, most = times
     roundoff = ROUNDOFF.get(dtype.name, 0.0)
     ends = []
+    slack = (start.magnitude + most * term.magnitude) * _growth(most + 1, roundoff)
+    slack = INF if slack != slack else slack + most * UNDERFLOW.get(dtype.name, 0.0)
+    all_terms = _scaled(term, most)
     for count in (1, least):  # partial sums are made of at least one term
-        partial = hull(_scaled(term, count), _scaled(term, most))
+        partial = all_terms if count == most else hull(_scaled(term, count), all_terms)
         low, high = add(start.interval, partial)
-        slack = (start.magnitude + most * term.magnitude) * _growth(most + 1, roundoff)
-        slack = INF if slack != slack else slack + most * UNDERFLOW.get(dtype.name, 0.0)
         low, high = (low, high) if slack == 0.0 else (down(low - slack), up(high + slack))
         if low != low or high != high:
             low, high = -INF, INF

@@ -76,6 +76,7 @@ class ValueFacts(ExpressionFacts):
         self._complete: dict[Path, ValueFact] = {}
         self._tensors: dict[str, ValueFact] = {}
         self._answers: dict[tuple[Path, Expr], ValueFact] = {}
+        self._orders: dict[tuple[Expr, Expr, Path], bool] = {}
         self._touched: dict[tuple[Path, frozenset[str]], Region | None] = {}
         self._generic: dict[str, bool] = {}
         self._groups = Groups(self._accesses)
@@ -92,6 +93,8 @@ class ValueFacts(ExpressionFacts):
             return known
         statement = self._accesses.statement_at[at]
         self._settle(expr)
+        if isinstance(expr, Access):
+            return self._answers.setdefault((at, expr), self._read(expr, statement) or UNKNOWN)
         found: ValueFact | None = None
         for context in self._contexts(expr, statement):
             fact = self._fact(typed_expr(expr, context), statement, {}) or UNKNOWN
@@ -126,9 +129,14 @@ class ValueFacts(ExpressionFacts):
 
         Infinities of one sign count as equal; where one is NaN, nothing is said.
         """
-        if self._rows.below(lower, upper, self._accesses.statement_at[at]):
-            return True
-        return self.of(lower, at).upper <= self.of(upper, at).lower
+        key = lower, upper, at
+        known = self._orders.get(key)
+        if known is None:
+            known = self._orders[key] = (
+                self._rows.below(lower, upper, self._accesses.statement_at[at])
+                or self.of(lower, at).upper <= self.of(upper, at).lower
+            )
+        return known
 
     def tensor(self, name: str) -> ValueFact:
         """What holds for every element of a tensor that a program may read, at any time."""

@@ -309,11 +309,10 @@ PROVERS: Final[dict[str, Prover]] = {
 def types_of_operands(place: Typed, match: Match, after: Equation) -> Proof:
     """Every letter that stands for more than literals is computed in the type of the node."""
     wanted = place.dtype.name
-    value = typed_equation(after).value
     for letter, expr in match.letters:
         if is_literal(expr):
             continue
-        found = _type_in(place, expr) or _type_in(value, expr)
+        found = _type_in(place, expr) or _type_in(typed_equation(after).value, expr)
         if found != wanted:
             return f"{letter} = {expr_text(expr)} is computed in {found}, the whole in {wanted}"
     return ()

@@ -4,7 +4,7 @@ Most rules match nowhere in most programs, so the question is asked of the bare 
 rules that expect the operator that stands there. Types are worked out where something matched.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,15 +65,16 @@ class Matcher:
                         yield Found(place, rule, match)
 
 
-def places(equation: Equation) -> Iterator[Place]:
-    """Operations on floats in a value that a rule may rewrite, pre-order.
+def places(equation: Equation, wanted: Callable[[Expr], bool]) -> Iterator[Place]:
+    """The ``wanted`` ones of the operations on floats in a value that may be rewritten, pre-order.
 
     Left out is what decides: conditions, subscripts, and what is rounded to a whole number.
     """
     for _, at, expr, around in _parts(equation.value, None, ()):
-        place = Place(expr, around, equation, at)
-        if not is_literal(expr) and place.node.dtype.is_float:
-            yield place
+        if wanted(expr) and not is_literal(expr):
+            place = Place(expr, around, equation, at)
+            if place.node.dtype.is_float:
+                yield place
 
 
 def _parts(expr: Expr, around: Expr | None, at: At) -> Iterator[tuple[str, At, Expr, Expr | None]]:

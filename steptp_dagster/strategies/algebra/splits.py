@@ -8,7 +8,7 @@ with a value ``y`` in it that exists already. Which values could be read is aske
 from abc import abstractmethod
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import ClassVar, Final
 
 from steptp_dagster.leir.ast import Access, Binary, Call, Compare, Expr, Nest
 from steptp_dagster.leir.printer import expr_text
@@ -24,6 +24,7 @@ from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy, Way
 from steptp_dagster.strategies.algebra.trees import is_literal, plus
 from steptp_dagster.strategies.base import Refusal, Survey
+from steptp_dagster.strategies.dataflow import flows
 from steptp_dagster.strategies.intervals import INF
 from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.streaming import MINUS_INF, shrink, term
@@ -44,7 +45,12 @@ def _none(_: Place) -> Iterator[Match]:
 
 
 class SplitStrategy(AlgebraicStrategy):
-    """A strategy whose rules bring in a value ``y`` that the equation may not read yet."""
+    """A strategy whose rules bring in a value ``y`` that the equation may not read yet.
+
+    ``operators`` are those that every equation with a place has.
+    """
+
+    operators: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def places(self, one: Located) -> Iterator[Place]:
@@ -75,7 +81,7 @@ class SplitStrategy(AlgebraicStrategy):
 
     def _may_match(self, nest: Nest) -> bool:
         """What is said of rules says nothing here."""
-        return True
+        return any(self.operators <= flow.operators for flow in flows(nest))
 
     def _find(self, program: SignedProgram, one: Located) -> Iterator[Way]:
         """At each part the first values that suit; where none does, the first one there is."""
@@ -88,11 +94,27 @@ class SplitStrategy(AlgebraicStrategy):
                 values = tuple(
                     v for v in readable(program, one) if v.name != one.equation.target.name
                 )
-            suited = tuple(v for v in values if self.suits(program, one.path, place.expr, v))
-            found = (self.match(program, one.path, place.expr, v) for v in suited or values)
-            ways = (Way(program, one, place, *match) for match in found if match is not None)
-            kept = (way for way in ways if way.keeps_update())
-            yield from islice(kept, _OFFERED if suited else 1)
+            suited = False
+            offered = 0
+            for y in values:
+                if self.suits(program, one.path, place.expr, y):
+                    suited = True
+                    for way in self._kept(program, one, place, y):
+                        yield way
+                        offered += 1
+                if offered == _OFFERED:
+                    break
+            if not suited:
+                ways = (way for y in values for way in self._kept(program, one, place, y))
+                yield from islice(ways, 1)
+
+    def _kept(self, program: SignedProgram, one: Located, place: Place, y: Access) -> Iterator[Way]:
+        """The way with one value, unless it changes nothing or what the equation does."""
+        match = self.match(program, one.path, place.expr, y)
+        if match is not None:
+            way = Way(program, one, place, *match)
+            if way.keeps_update():
+                yield way
 
 
 def operands(one: Located) -> Iterator[Place]:
@@ -125,7 +147,7 @@ def is_difference(expr: Expr) -> bool:
 
 def differences(one: Located) -> Iterator[Place]:
     """All differences of an equation that decide nothing."""
-    return (place for place in places(one.equation) if is_difference(place.expr))
+    return places(one.equation, is_difference)
 
 
 # -- the laws --------------------------------------------------------------------------------

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
-from steptp_dagster.leir.ast import Access, Equation, Expr, Nest
+from steptp_dagster.leir.ast import Equation, Expr, Nest
 from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import classify, pure_form
-from steptp_dagster.leir.walk import Located, Path, equations_in, iter_expr, replace_at
+from steptp_dagster.leir.walk import Located, Path, accesses_in, equations_in, iter_expr, replace_at
 from steptp_dagster.strategies.algebra import loop_sums
 from steptp_dagster.strategies.algebra.conditions import (
     Proof,
@@ -26,6 +26,7 @@ from steptp_dagster.strategies.algebra.places import Found, Matcher
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
 from steptp_dagster.strategies.algebra.trees import At, with_part
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy, Survey
+from steptp_dagster.strategies.dataflow import flow_at
 from steptp_dagster.strategies.definitions import located
 from steptp_dagster.strategies.evidence import after as after_fact
 from steptp_dagster.strategies.evidence import before as before_fact
@@ -258,12 +259,12 @@ class Way:
 
     def keeps_update(self) -> bool:
         """Whether an update stays the update that it is."""
-        if not any(
-            isinstance(node, Access) and node.name == self.one.equation.target.name
-            for node in iter_expr(self.one.equation.value)
-        ):
+        path, target = self.one.path, self.one.equation.target.name
+        if target not in flow_at(self.program.program.nests[path[0]], path[1:]).read:
             return True
-        if classify(self.program)[self.one.path].kind != "update":
+        if not any(access.name == target for access in accesses_in(self.one.equation.value)):
+            return True
+        if classify(self.program)[path].kind != "update":
             return True
         old, new = pure_form(self.one.equation), pure_form(self.equation)
         return old is not None and new is not None and old.op == new.op

@@ -52,13 +52,9 @@ def parts_of(expr: Expr, at: At = ()) -> Iterator[tuple[At, Expr]]:
 
 def is_literal(expr: Expr) -> bool:
     """Whether an expression is made of literals alone."""
-    waiting = [expr]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Access | Index):
-            return False
-        waiting.extend(children(node))
-    return True
+    if isinstance(expr, Access | Index):
+        return False
+    return all(map(is_literal, children(expr)))
 
 
 def negated(expr: Expr) -> Expr:

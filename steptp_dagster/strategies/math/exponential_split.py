@@ -52,13 +52,11 @@ class ExponentialSplit(SplitStrategy):
         "result-decides",
     )
     rules = (EXPONENTIAL_BETWEEN, EXPONENTIAL_OF_SMALL)
+    operators = frozenset(("exp", "-"))
 
     def places(self, one: Located) -> Iterator[Place]:
         """Every exponential of a difference."""
-        for place in places(one.equation):
-            exponent = exponent_of(place.expr)
-            if isinstance(exponent, Binary) and exponent.op == "-":
-                yield place
+        return places(one.equation, _of_difference)
 
     def suits(self, program: SignedProgram, path: Path, expr: Expr, value: Access) -> bool:
         """A value in between, or a small one beside small ones."""
@@ -78,3 +76,8 @@ class ExponentialSplit(SplitStrategy):
         rule = EXPONENTIAL_OF_SMALL if mild else EXPONENTIAL_BETWEEN
         sinking = sinks(program, path, a)
         return rule, split_exponential(expr, value, mild=mild, sinking=sinking)
+
+
+def _of_difference(expr: Expr) -> bool:
+    exponent = exponent_of(expr)
+    return isinstance(exponent, Binary) and exponent.op == "-"
