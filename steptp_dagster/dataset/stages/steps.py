@@ -24,6 +24,7 @@ from steptp_dagster.dataset.signed import signed_of
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import strategy_version
 from steptp_dagster.leir.canonical import structural_hash
+from steptp_dagster.leir.collector import collect_rarely
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.progress import Progress
 from steptp_dagster.reasoning.check import grounding
@@ -239,6 +240,7 @@ class Chains:
 
 def work(group: Sequence[Unit]) -> list[Made]:
     """Do units that share one parent; runs in a worker process."""
+    collect_rarely()
     parent: Parent = group[0].payload.parent
     signed = signed_of(parent.signature, parent.text)
     return [timed(unit, partial(_rows, unit.payload, signed)) for unit in group]
