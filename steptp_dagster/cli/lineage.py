@@ -26,6 +26,8 @@ ASSETS: Final = {
     "verdicts": "gpu_verification",
     "records": "filtered_dataset",
 }
+#: Nouns that the way down does not start from.
+_LAST: Final = ("record", "trajectory", "negative")
 #: What stands in the columns of a link where nothing is known.
 _NOTHING: Final = ("asset", "partition", "run_id", "created_at", "code_version")
 
@@ -37,7 +39,7 @@ _NOTHING: Final = ("asset", "partition", "run_id", "created_at", "code_version")
 @data_option
 @json_option
 def lineage(id_: str, down: bool, events: bool, data: Path | None, as_json: bool) -> None:
-    """Trace a record, step or program back to its source code, with hashes, seeds, versions, runs.
+    """Trace whatever has an id back to its source code, with hashes, seeds, versions and runs.
 
     With --down the other way: what was made from an id, from a program (by name), or by a strategy
     (NAME, or NAME@VERSION).
@@ -76,6 +78,14 @@ def trace(connection: "Connection", found: Found) -> list[Link]:
         return [link, *_steps(connection, found.row["step_ids"][-1])]
     if found.noun == "step":
         return list(_steps(connection, found.id))
+    if found.noun in ("trajectory", "negative"):
+        row = found.row
+        if found.noun == "trajectory":
+            last, detail = row["step_ids"][-1], f"{row['length']} steps: {row['equality']}"
+        else:
+            last, detail = row["step_id"], f"{row['kind']}: {row['reason'] or row['equality']}"
+        link = _link(connection, found.noun, found.id, detail, row["unit"], row["seeds"])
+        return [link, *_steps(connection, last)]
     if found.noun == "program":
         link = _link(connection, "program", found.id, "", found.row["unit"])
         step, source = _origin(connection, found.id)
@@ -211,8 +221,8 @@ def _start(connection: "Connection", name: str) -> tuple[str, str]:
         found = find(connection, name)
     except Failure as error:
         raise Failure(f"{error.message}; nor is it a program or a strategy with steps") from error
-    if found.noun == "record":
-        raise Failure(f"{found.id} is a record: nothing is made from records")
+    if found.noun in _LAST:
+        raise Failure(f"{found.id} is a {found.noun}: lineage goes no further down from it")
     column = {"step": "step_id", "program": "parent_leir_id", "source": "source_id"}[found.noun]
     return column, found.id
 

@@ -14,7 +14,7 @@ COMMANDS: Final[dict[str, str]] = {
     "build": "build",
     "stats": "warehouse",
     "sql": "warehouse",
-    "show": "ids",
+    "show": "show",
     "lineage": "lineage",
     "replay": "replay",
     "audit": "audit",

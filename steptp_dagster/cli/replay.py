@@ -40,7 +40,7 @@ class Compared:
 @users_option
 @json_option
 def replay(id_: str, data: Path | None, users: Path | None, as_json: bool) -> None:
-    """Make a record or step again: translate its source, apply its steps, verify each.
+    """Make a record, step, trajectory or negative again: translate, apply the steps, verify each.
 
     Of a trajectory the verdict on both ends is made again too, of a wrong candidate its rejection.
     For a user's program --user-programs names the folder of its file. Exit code 1 where anything
@@ -72,16 +72,21 @@ def last_steps(found: Found) -> list[str]:
     if found.noun == "record":
         steps: list[str] = found.row["step_ids"]
         return steps if found.row["task"] == "multi" else steps[-1:]
-    raise Failure(f"{found.id} is a {found.noun}: only records and steps are replayed")
+    if found.noun == "trajectory":
+        return [found.row["step_ids"][-1]]
+    if found.noun == "negative":
+        return [found.row["step_id"]]
+    raise Failure(
+        f"{found.id} is a {found.noun}: what is made of steps is replayed, no other thing"
+    )
 
 
 def whole_pairs(connection: "duckdb.DuckDBPyConnection", found: Found) -> list[dict[str, Any]]:
-    """The pair that a record's trajectory or wrong candidate was judged as, where it has one.
+    """The pair that a trajectory or wrong candidate, or that of a record, was judged as.
 
     A pair that siblings stand for is not judged again: its steps are.
     """
-    if found.noun != "record":
-        return []
+    ids = {name: found.row.get(name) for name in ("trajectory_id", "negative_id")}
     trajectories = fetch(
         connection,
         "select 'trajectory' as what, t.equality, t.target, t.seeds, b.signature, "
@@ -89,7 +94,7 @@ def whole_pairs(connection: "duckdb.DuckDBPyConnection", found: Found) -> list[d
         "join leir_programs b on b.leir_id = t.first_leir_id "
         "join leir_programs a on a.leir_id = t.last_leir_id "
         "where t.trajectory_id = ? and t.evidence <> 'sibling'",
-        [found.row["trajectory_id"]],
+        [ids["trajectory_id"]],
     )
     negatives = fetch(
         connection,
@@ -97,7 +102,7 @@ def whole_pairs(connection: "duckdb.DuckDBPyConnection", found: Found) -> list[d
         "b.text as before, n.candidate as after "
         "from negatives n join leir_programs b on b.leir_id = n.parent_leir_id "
         "where n.negative_id = ?",
-        [found.row["negative_id"]],
+        [ids["negative_id"]],
     )
     return [*trajectories, *negatives]
 

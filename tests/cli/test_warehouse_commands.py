@@ -153,12 +153,71 @@ def test_show_in_the_compact_spelling(run: Run) -> None:
     assert "Btx4D[tx]" in run("show", identity, "--spelling", "compact").output
 
 
+def test_show_a_trajectory_with_its_steps_reasoning_and_verdicts(run: Run) -> None:
+    first, last = (key("step", f"softmax/loop_split/{n}") for n in (0, 2))
+    name = key("trajectory", last)
+    shown = read(run("show", name, "--json"))
+    assert shown["noun"] == "trajectory"
+    assert [step["step_id"] for step in shown["chain"]] == [first, last]
+    assert shown["before"]["leir_id"] == key("leir", "softmax")
+    text = run("show", name.upper()).output
+    assert text.startswith(f"trajectory {name}: 2 steps from softmax (f32, composed), source ")
+    assert "verdict on the first and the last program: llvm: exact\n" in text
+    for number, step in enumerate(("softmax/loop_split/0", "softmax/loop_split/2"), 1):
+        assert f"--- step {number}: {key('step', step)}: loop_split at statement 1 with" in text
+        assert f"The loop tx of {step} has extent 4.\nverdict: llvm: exact\n" in text
+        assert f"result {key('leir', step)}:\nB^{{4}}_{{tx=0}}[" in text
+
+
+def test_show_a_negative_with_its_mistake_and_why_it_is_rejected(run: Run) -> None:
+    step = key("step", "softmax/loop_split/1")
+    name = key("negative", step)
+    shown = read(run("show", name[:10], "--json"))
+    assert (shown["noun"], shown["negative_id"]) == ("negative", name)
+    assert shown["right"]["step_id"] == step
+    assert shown["before"]["leir_id"] == key("leir", "softmax")
+    text = run("show", name).output
+    assert f"negative {name}: operator-changed in a result of loop_split, softmax" in text
+    assert "mistake: statement 1.1 has `-` in place of `+`\n" in text
+    assert "verdict: llvm: rejected (different-mathematics)\n" in text
+    assert "inputs normal: different-mathematics, difference 0.25\n" in text
+    for part in ("before: ", "candidate", "the right step: ", "its reasoning"):
+        assert f"\n--- {part}" in text
+    short = run("show", name, "--spelling", "compact").output
+    assert "--- candidate ---\nf32;Btx4D[tx]=A[tx]-1.0\n" in short
+
+
+def test_a_record_says_what_it_is_made_of(run: Run) -> None:
+    for task in ("trajectory", "negative"):
+        query = f"select record_id, {task}_id as made from filtered_dataset where task = '{task}'"
+        row = read(run("sql", f"{query} order by all limit 1", "--json"))[0]
+        text = run("show", row["record_id"]).output
+        assert f"record {row['record_id']}: {task}, " in text
+        assert f"\n{task}: {row['made']}\nsteps: " in text
+
+
+@pytest.mark.parametrize("noun", ["trajectory", "negative"])
+def test_lineage_of_what_is_made_of_steps(run: Run, noun: str) -> None:
+    number = {"trajectory": 2, "negative": 1}[noun]
+    step = key("step", f"softmax/loop_split/{number}")
+    chain = read(run("lineage", key(noun, step), "--json"))["links"]
+    assert [(link["what"], link["id"]) for link in chain[:3]] == [
+        (noun, key(noun, step)),
+        ("verdict", step),
+        ("step", step),
+    ]
+    assert chain[-1]["what"] == "source"
+    down = run("lineage", key(noun, step), "--down")
+    assert down.exit_code == 2
+    assert f"is a {noun}: lineage goes no further down" in down.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("abc", "'abc' is no id: give at least 4"),
         ("xyzxyz", "'xyzxyz' is no id"),
-        ("0" * 32, "no record, step, program or source has an id"),
+        ("0" * 32, "no record, step, trajectory, negative, program or source has an id"),
     ],
 )
 def test_show_refuses_in_words(run: Run, name: str, message: str) -> None:
@@ -207,10 +266,11 @@ def test_export_does_not_replace_other_things(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").exists()
 
 
-def test_replay_wants_a_record_or_step(run: Run) -> None:
-    result = run("replay", key("source", "softmax", "f32"))
+def test_replay_wants_what_is_made_of_steps(run: Run) -> None:
+    name = key("source", "softmax", "f32")
+    result = run("replay", name)
     assert result.exit_code == 2
-    assert "only records and steps are replayed" in result.stderr
+    assert f"{name} is a source: what is made of steps is replayed" in result.stderr
 
 
 def test_a_bad_profile_is_said() -> None:
@@ -226,7 +286,7 @@ def test_a_defect_is_a_message_and_not_a_traceback(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("steptp_dagster.cli.ids.find", broken)
+    monkeypatch.setattr("steptp_dagster.cli.show.find", broken)
     result = run("show", "0" * 32)
     assert result.exit_code == 70
     assert "internal error, please report it: ZeroDivisionError: boom" in result.stderr
