@@ -43,7 +43,12 @@ def _by_nests(program: SignedProgram) -> Fault:
 
 def _fault(program: SignedProgram) -> Fault:
     for violation in check(program):
-        return "result-invalid", f"{violation.kind}: {violation.message}"
+        message = f"the result would not be valid ({violation.kind}): {violation.message}"
+        return "result-invalid", message
     for violation in check_limits(program):
-        return "result-over-limits", f"{violation.kind}: {violation.message}"
+        return (
+            "result-over-limits",
+            f"the result would not fit the target: {violation.message}"
+            f" (allowed: {violation.required})",
+        )
     return None

@@ -93,7 +93,7 @@ class Passes:
     def require_float(self, target: Access) -> None:
         """Reject targets that are no floats."""
         if not DTYPES[target.dtype].is_float:
-            raise Reject("not-floating", f"{target.name} is {target.dtype}")
+            raise Reject("not-floating", f"{target.name} is of type {target.dtype}, not a float")
 
     def reduction(self, statement: Statement, op: Operator) -> tuple[LoopRef, tuple[LoopRef, ...]]:
         """The loop over a row, and outer loops in which the accumulator is used anew."""

@@ -123,6 +123,6 @@ def provers() -> dict[str, "Prover"]:
         "log-product": _log_product,
         "log-quotient": _log_quotient,
         "no-shift": _no_shift,
-        "mild": alike("mild", otherwise="are not known to be small"),
+        "mild": alike("mild", otherwise="need not be small"),
         "between": _between,
     }

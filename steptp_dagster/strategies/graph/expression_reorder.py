@@ -60,9 +60,9 @@ class ExpressionReorder(Strategy):
     def _consider(self, program: SignedProgram, path: Path) -> Site | Refusal:
         answer = can_move(program, path, follower(path))
         if answer is not Answer.NONE:
-            certain = "they conflict" if answer is Answer.DEPENDENCE else "they may conflict"
+            certain = "conflict" if answer is Answer.DEPENDENCE else "may conflict"
             shared = ", ".join(_shared(program.program, path))
-            return Refusal(self.name, path, "order-matters", f"{certain} over {shared}")
+            return Refusal(self.name, path, "order-matters", f"the two {certain} over {shared}")
         site = Site.of(self.name, path)
         broken = fault(self.apply(program, site))
         return site if broken is None else Refusal(self.name, path, *broken)

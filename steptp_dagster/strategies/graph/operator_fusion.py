@@ -129,18 +129,19 @@ class OperatorFusion(Strategy):
                 self.name,
                 path,
                 "intermediate-used-elsewhere",
-                f"{', '.join(passed)} cannot move: known variables, used by other nests too,"
-                " or made by several threads together",
+                f"none of {', '.join(passed)} can leave global memory: each is a known variable,"
+                " used by other nests too or made by several threads together",
             )
         for depth in range(deepest, 0, -1):
             answer = can_fuse(program, path, follower(path), depth)
             if answer is not Answer.NONE:
+                verb = "depends" if answer is Answer.DEPENDENCE else "may depend"
                 yield Refusal(
                     self.name,
                     path,
                     "dependence-reversed",
-                    f"sharing {depth} loops: {answer.name.lower()} of an instance of the second"
-                    " nest on a later one of the first",
+                    f"with {_loops(depth)} an instance of the second nest {verb} on a later one"
+                    " of the first",
                 )
                 continue
             carrying = _carrying(program, path, depth)
@@ -149,7 +150,7 @@ class OperatorFusion(Strategy):
                     self.name,
                     path,
                     "parallel-loop-carries",
-                    f"sharing {depth} loops: iterations of {carrying[0]} would exchange values",
+                    f"with {_loops(depth)} iterations of {carrying[0]} would exchange values",
                 )
                 continue
             kernel = Analysis.of(_joined(program, path, depth)).accesses.part(path[0])
@@ -328,6 +329,10 @@ def _carries_nothing(after: SignedProgram, path: Path, loop: Loop) -> tuple[Fact
     found = carried(after, path, loop.index)
     value = "none" if found.reduction is Answer.NONE else "reduction"
     return (after_fact("depends", path, loop.index, value=value),)
+
+
+def _loops(depth: int) -> str:
+    return "one shared loop" if depth == 1 else f"{depth} shared loops"
 
 
 def _axes(nest: Nest) -> str:

@@ -98,7 +98,10 @@ class NormalLoopReductionToPrefixReduction(StreamingStrategy[Pass]):
         """An array larger than what it is made from, or the checker's objection."""
         steps, (_, source) = _steps(program, found), _source(program, found)
         if steps > source:
-            message = f"{steps} steps of {found.target.name} are more than {source} operands"
+            message = (
+                f"{steps} running values of {found.target.name} would take more room than the"
+                f" {source} elements that they are made from"
+            )
             return "history-too-large", message
         return fault(self.rewritten(program, found, site))
 

@@ -42,7 +42,7 @@ _WRITE: Final = (
     "guarded-by-reduction",
     "no-identity",
 )
-_LOCAL_PLACE: Final = "a cache in local memory stands in a loop and below all that are bound"
+_LOCAL_PLACE: Final = "a cache in local memory has to stand in a loop and below all that are bound"
 _SHARED_PLACE: Final = (
     "a cache in shared memory stands above the loops bound to threads and below those to blocks"
 )
@@ -218,10 +218,11 @@ def read_objection(program: SignedProgram, point: Point, tensor: str) -> tuple[s
     if isinstance(found, str):
         return "no-common-region", found
     if found.reads <= found.elements:
+        place = "before all loops" if point.under == NO_LOOP else f"under {point.under}"
         return (
             "no-reuse",
-            f"the copy of {tensor} under {point.under} would hold {found.elements} elements"
-            f" and be read {found.reads} times",
+            f"the copy of {tensor} {place} would hold {found.elements} elements and be read"
+            f" {found.reads} times",
         )
     return None
 

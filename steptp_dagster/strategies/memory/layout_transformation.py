@@ -119,7 +119,7 @@ class LayoutTransformation(Strategy):
         for layout, broken in judged(offered, judge):
             if broken is None:
                 yield self._site(path, tensor, layout)
-            elif broken[1].startswith("unwritten-read"):
+            elif "(unwritten-read)" in broken[1]:
                 message = f"the box that is read of {tensor} holds elements that nobody wrote"
                 yield Refusal(self.name, path, "region-not-written", message)
                 return
