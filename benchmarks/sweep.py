@@ -1,6 +1,7 @@
 """Every site of every strategy over all sources, judged by an oracle of its own.
 
     python benchmarks/sweep.py [--sites 6 | --all] [--seed 0] [--work 1500] [--out FILE --resume]
+    python benchmarks/sweep.py --form inlined    # as dead-code, repeated-code, naive
     python benchmarks/sweep.py --chains 1000 --length 4
     python benchmarks/sweep.py --count           # sites only, at default shapes
     python benchmarks/sweep.py --report FILE     # the table of an earlier run
@@ -43,6 +44,8 @@ from benchmarks.oracle import (
     outputs,
     size_of,
 )
+from steptp_dagster.dataset.forms import in_form
+from steptp_dagster.dataset.schemas import FORMS
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.signature import SignedProgram, Variable
 from steptp_dagster.sources.base import Source
@@ -50,7 +53,7 @@ from steptp_dagster.sources.registry import SOURCES
 from steptp_dagster.strategies.base import Refusal, Site, Strategy
 from steptp_dagster.strategies.registry import strategies
 from steptp_dagster.strategies.step import Step, take
-from steptp_dagster.translate.translate import Translation, translate
+from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
 
 FAMILIES: Final = ("normal", "positive", "zeros", "equal", "grid", "large", "masked", "hidden")
 #: Families in binary32, where steps of level math are compared too.
@@ -256,15 +259,22 @@ def shaped(source: Source, work: int, seed: int) -> dict[str, int]:
     return min((*shapes, source.least(shapes[0], draws=64)), key=source.work)
 
 
-def translated(name: str, work: int | None, seed: int, dtype: str = "f32") -> SignedProgram | None:
-    """A source at a small shape, or at its first default shape where ``work`` is None."""
+def translated(
+    name: str, work: int | None, seed: int, form: str = "composed"
+) -> SignedProgram | None:
+    """A source at a small shape, or at a default shape where ``work`` is None; or no such form."""
     source = SOURCES[name]
     if work is None:
         shape = source.sample(random.Random(f"{seed} {name}"), 1)[0]
     else:
         shape = shaped(source, work, seed)
-    built = source.build(shape, dtype if dtype in source.dtypes else "f32", 0)
-    made = translate(built.module, built.blank(), source=name, ranges=built.ranges)
+    built = source.build(shape, "f32", 0)
+
+    def make(naive: bool) -> Translation | TranslationRefusal:
+        values = built.blank()
+        return translate(built.module, values, source=name, ranges=built.ranges, naive=naive)
+
+    made = in_form(make, form)
     return made.signed if isinstance(made, Translation) else None
 
 
@@ -286,6 +296,8 @@ class Options:
     sites: int | None
     seed: int
     out: Path | None
+    work: int | None
+    form: str
 
 
 def one(name: str, chosen: Strategy, reference: Reference, options: Options) -> dict[str, Any]:
@@ -316,7 +328,7 @@ def one(name: str, chosen: Strategy, reference: Reference, options: Options) -> 
     return line | {"findings": findings}
 
 
-def sweep(names: list[str], wanted: list[Strategy], work: int, options: Options) -> list[Any]:
+def sweep(names: list[str], wanted: list[Strategy], options: Options) -> list[Any]:
     """All lines; those already in the file are not made again."""
     lines = read(options.out)
     done = {(x["source"], x["strategy"]) for x in lines}
@@ -324,9 +336,9 @@ def sweep(names: list[str], wanted: list[Strategy], work: int, options: Options)
         missing = [s for s in wanted if (name, s.name) not in done]
         if not missing:
             continue
-        program = translated(name, work, options.seed)
+        program = translated(name, options.work, options.seed, options.form)
         if program is None:
-            print(f"{name} does not translate", flush=True)
+            print(f"{name}: no program of form {options.form}", flush=True)
             continue
         start = time.process_time()
         reference = Reference(program, options.seed)
@@ -411,7 +423,7 @@ def chain(start: Reference, rng: random.Random, length: int, used: Counter[str])
     return None
 
 
-def chains(names: list[str], work: int, options: Options, count: int, length: int) -> int:
+def chains(names: list[str], options: Options, count: int, length: int) -> int:
     """``count`` chains over the sources in turn; the number of findings."""
     findings, used = 0, Counter[str]()
     references: dict[str, Reference] = {}
@@ -419,7 +431,7 @@ def chains(names: list[str], work: int, options: Options, count: int, length: in
         rng = random.Random(f"{options.seed} {k}")
         name = rng.choice(names)
         if name not in references:
-            program = translated(name, work, options.seed)
+            program = translated(name, options.work, options.seed, options.form)
             if program is None:
                 continue
             references[name] = Reference(program, options.seed)
@@ -447,6 +459,7 @@ def main() -> int:
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--report", type=Path)
     parser.add_argument("--count", action="store_true", help="list sites only, default shapes")
+    parser.add_argument("--form", choices=FORMS, default="composed")
     parser.add_argument("--chains", type=int, default=0)
     parser.add_argument("--length", type=int, default=4)
     given = parser.parse_args()
@@ -456,19 +469,20 @@ def main() -> int:
         parser.error(f"{given.out} exists; --resume goes on with it")
     names = sorted(given.source or SOURCES)
     wanted = [s for n, s in strategies().items() if not given.strategy or n in given.strategy]
-    options = Options(None if given.all else given.sites, given.seed, given.out)
+    most, work = None if given.all else given.sites, None if given.count else given.work
+    options = Options(most, given.seed, given.out, work, given.form)
     if given.chains:
-        return 1 if chains(names, given.work, options, given.chains, given.length) else 0
+        return 1 if chains(names, options, given.chains, given.length) else 0
     if given.count:
-        return counted(names, wanted, given.seed)
-    return 1 if report(sweep(names, wanted, given.work, options)) else 0
+        return counted(names, wanted, options)
+    return 1 if report(sweep(names, wanted, options)) else 0
 
 
-def counted(names: list[str], wanted: list[Strategy], seed: int) -> int:
+def counted(names: list[str], wanted: list[Strategy], options: Options) -> int:
     """Sites at default shapes, without steps."""
     lines = []
     for name in names:
-        program = translated(name, None, seed)
+        program = translated(name, options.work, options.seed, options.form)
         if program is not None:
             for chosen in wanted:
                 sites = len(chosen.survey(program).sites)
