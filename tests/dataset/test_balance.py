@@ -158,6 +158,44 @@ def test_caps_hold_and_safe_records_stay(records: list[Record], plan: BalancePla
 
 
 @given(_RECORDS, _PLANS)
+def test_a_strategy_has_at_most_what_its_class_or_its_own_cap_allows(
+    records: list[Record], plan: BalancePlan
+) -> None:
+    left = Counter((r.task, r.first.strategy) for r in balance(records, plan, 0).kept)
+    for (_, name), count in left.items():
+        difficulty = plan.class_of(name)
+        own = plan.strategies[name].cap if name in plan.strategies else None
+        most = difficulty.strategy_cap if own is None else own
+        if most is not None and not difficulty.keep_all:
+            # The minimum stays below any cap, and counts within it.
+            assert count <= max(most, plan.minimum)
+
+
+def test_the_cap_of_a_class_is_of_each_of_its_strategies_and_task() -> None:
+    plan = replace(
+        FREE,
+        classes=(
+            DifficultyClass("hard", ("apart",), keep_all=True),
+            DifficultyClass("easy", strategy_cap=4),
+        ),
+        strategies={"loop_fusion": Rule(cap=2)},
+    )
+    records = [
+        record(n, s, task=t)
+        for n in range(9)
+        for s in ("apart", "loop_split", "loop_fusion", "loop_tiling")
+        for t in ("single", "negative")
+    ]
+    result = balance(records, plan, 0)
+    left = Counter((r.task, r.first.strategy) for r in result.kept)
+    for task in ("single", "negative"):
+        assert left[task, "apart"] == 9
+        assert left[task, "loop_split"] == left[task, "loop_tiling"] == 4
+        assert left[task, "loop_fusion"] == 2
+    assert set(result.dropped.values()) == {"strategy-cap"}
+
+
+@given(_RECORDS, _PLANS)
 def test_the_minimum_of_every_strategy_stays(records: list[Record], plan: BalancePlan) -> None:
     left = Counter((r.task, r.first.strategy) for r in balance(records, plan, 0).kept)
     there = Counter(
