@@ -1,6 +1,7 @@
 """The records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -13,7 +14,10 @@ from resources.build import Build
 from resources.store import ParquetStore
 from resources.tokenizer import Tokenizer
 from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.parts import RECORDS, RENDERINGS
 from steptp_dagster.dataset.schemas import BALANCE, EXCLUSIONS, FILTERED_DATASET, LEAKAGE
+from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import WHOLE, Store
 from steptp_dagster.dataset.versions import code_version
 
@@ -36,23 +40,27 @@ def filtered_dataset(
     from steptp_dagster.dataset.stages.records import update_records
     from steptp_dagster.dataset.stages.renderings import update_renderings
 
-    names = build.profile.program_names
+    files, profile, progress = store.files, build.profile, build.progress(context)
+    origin, seals = partial(build.origin, context), Seals.of(files, profile)
+
+    def rendered() -> Report:
+        with build.workers() as workers:
+            return update_renderings(files, profile, workers, origin("renderings"), progress)
 
     def update() -> Metadata:
-        if build.profile.records.program != "leir":
-            origin, progress = build.origin(context, "renderings"), build.progress(context)
-            with build.workers() as workers:
-                update_renderings(store.files, build.profile, workers, origin, progress)
-        report = update_records(store.files, build.profile, build.origin(context, "records"))
-        return {**counts(report), **described(store.files, names), "tokenizer": tokenizer.name}
+        if profile.records.program != "leir":
+            seals.update(RENDERINGS, rendered)
+        made = seals.update(RECORDS, lambda: update_records(files, profile, origin("records")))
+        return {**counts(made), **described(files), "tokenizer": tokenizer.name}
 
-    return whole(context, store.files, FILTERED_DATASET, update)
+    return whole(context, files, FILTERED_DATASET, update)
 
 
-def described(store: Store, programs: Sequence[str]) -> Mapping[str, Any]:
+def described(store: Store) -> Mapping[str, Any]:
     """Records by task, split, strategy ..., what was left out and why, leakage, sample records."""
-    records, gone = store.read(FILTERED_DATASET, WHOLE), store.read(EXCLUSIONS, WHOLE)
     columns = ("task", "split", "strategy", "difficulty", "size", "equality")
+    records = store.read(FILTERED_DATASET, WHOLE, columns=columns)
+    gone = store.read(EXCLUSIONS, WHOLE)
     found = {f"by {c}": tally(records, c) for c in columns}
     balance = store.read(BALANCE, WHOLE)
     whole_dimensions = balance.filter(pl.col("name").is_null()).drop("name")
@@ -60,6 +68,6 @@ def described(store: Store, programs: Sequence[str]) -> Mapping[str, Any]:
         **found,
         "balance": dg.MetadataValue.md(markdown(whole_dimensions)),
         "leakage": dg.MetadataValue.md(markdown(store.read(LEAKAGE, WHOLE))),
-        **record_sample(store, programs),
+        **record_sample(store),
         "left out": tally(gone, "reason"),
     }

@@ -1,6 +1,7 @@
 """Verdicts."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import dagster as dg
 import polars as pl
@@ -25,7 +26,10 @@ from resources.store import ParquetStore
 from resources.tvm_executor import TvmExecutor
 from steptp_dagster.dataset.card import markdown
 from steptp_dagster.dataset.ids import digest
+from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.parts import JUDGEMENTS
 from steptp_dagster.dataset.schemas import GPU_VERIFICATION, TRANSFORMED_STEPS
+from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
 
@@ -52,26 +56,26 @@ def gpu_verification(
     """Every pair of programs judged statically and numerically, in isolated processes."""
     from steptp_dagster.dataset.stages.judgements import update_judgements
 
-    profile, origin = build.profile, build.origin(context, "verdicts")
-    progress = build.progress(context)
-    with tvm.verifier() as verifier:
-        yield from by_program(
-            context,
-            store.files,
-            GPU_VERIFICATION,
-            lambda p: update_judgements(store.files, p, profile, verifier, origin, progress),
-            lambda programs: judged(store.files, programs),
-            workers=verifier.workers,
-            stop=verifier.close,
-        )
+    files, profile, progress = store.files, build.profile, build.progress(context)
+    origin, seals = build.origin(context, "verdicts"), Seals.of(files, profile)
+    with tvm.verifier() as pool:
+
+        def one(program: str) -> Report:
+            update = partial(update_judgements, files, program, profile, pool, origin, progress)
+            return seals.update(JUDGEMENTS, update, program)
+
+        told = partial(judged, files)
+        yield from by_program(context, files, GPU_VERIFICATION, one, told, pool.workers, pool.close)
 
 
 def judged(store: Store, programs: Sequence[str]) -> Metadata:
     """Pass rates, labels, and reasons of rejections."""
-    rows = store.read_all(GPU_VERIFICATION, programs)
+    passed = ("build_pass", "exec_pass", "equal_pass", "bitwise")
+    columns = ("step_id", *passed, "equality", "reason")
+    rows = store.read_all(GPU_VERIFICATION, programs, columns=columns)
     rates = {
         f"{name.replace('_', ' ')} rate": share(rows.filter(name).height, rows.height)
-        for name in ("build_pass", "exec_pass", "equal_pass", "bitwise")
+        for name in passed
     }
     return {
         **rates,
@@ -84,6 +88,6 @@ def judged(store: Store, programs: Sequence[str]) -> Metadata:
 
 def passes(store: Store, rows: pl.DataFrame, programs: Sequence[str]) -> pl.DataFrame:
     """Steps, and the share of them that was accepted, by strategy."""
-    names = store.read_all(TRANSFORMED_STEPS, programs).select("step_id", "strategy")
+    names = store.read_all(TRANSFORMED_STEPS, programs, columns=("step_id", "strategy"))
     rate = pl.col("equal_pass").mean().round(3).alias("accepted")
     return rows.join(names, on="step_id").group_by("strategy").agg(pl.len(), rate).sort("strategy")

@@ -1,6 +1,7 @@
 """LEIR of the source programs."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import dagster as dg
 import polars as pl
@@ -21,7 +22,9 @@ from assets.source_programs import source_programs
 from resources.build import Build
 from resources.store import ParquetStore
 from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.parts import LEIR
 from steptp_dagster.dataset.schemas import LEIR_PROGRAMS, TRANSLATIONS
+from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
 
@@ -44,29 +47,27 @@ def leir_programs(context: dg.AssetExecutionContext, store: ParquetStore, build:
     from steptp_dagster.dataset.stages.leir import update_leir
     from steptp_dagster.dataset.stages.user_leir import update_user_leir
 
-    profile, progress = build.profile, build.progress(context)
+    files, profile, progress = store.files, build.profile, build.progress(context)
     origin, users = build.origin(context, "leir"), build.origin(context, "user_leir")
-    with build.workers() as workers:
+    seals = Seals.of(files, profile)
+    with build.workers() as pool:
 
         def update(program: str) -> Report:
             if file := profile.user_file(program):
-                return update_user_leir(store.files, file, profile, workers, users, progress)
-            return update_leir(store.files, program, workers, origin, progress)
+                return update_user_leir(files, file, profile, pool, users, progress)
+            return update_leir(files, program, pool, origin, progress)
 
-        yield from by_program(
-            context,
-            store.files,
-            LEIR_PROGRAMS,
-            update,
-            lambda programs: translated(store.files, programs),
-            workers=workers.count,
-            stop=workers.stop,
-        )
+        def one(program: str) -> Report:
+            return seals.update(LEIR, partial(update, program), program)
+
+        told = partial(translated, files)
+        yield from by_program(context, files, LEIR_PROGRAMS, one, told, pool.count, pool.stop)
 
 
 def translated(store: Store, programs: Sequence[str]) -> Metadata:
     """How many were translated, how faithfully, and what was refused or screened."""
-    rows = store.read_all(TRANSLATIONS, programs)
+    columns = ("refusal", "screens", "fidelity")
+    rows = store.read_all(TRANSLATIONS, programs, columns=columns)
     refused = rows.filter(pl.col("refusal").is_not_null())
     screened = rows.filter(pl.col("screens").list.len() > 0).explode("screens")
     worst = rows["fidelity"].max()

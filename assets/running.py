@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from hashlib import blake2b
 from typing import Final
 
 import dagster as dg
@@ -12,6 +11,7 @@ import pandera.polars as pa
 from assets.display import Metadata
 from assets.partitions import DATA_VERSION
 from resources.build import on_console
+from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.incremental import NOTHING, BadRows, Report
 from steptp_dagster.dataset.parallel import side_by_side
 from steptp_dagster.dataset.store import WHOLE, PartitionBusy, Store
@@ -60,7 +60,6 @@ def by_program(
     table: pa.DataFrameSchema,
     update: Callable[[str], Report],
     describe: Callable[[Sequence[str]], Metadata] = lambda _: {},
-    *,
     workers: int = 1,
     stop: Callable[[], None] = lambda: None,
 ) -> Result:
@@ -147,12 +146,8 @@ def counts(report: Report) -> dict[str, int]:
 
 def version(store: Store, table: pa.DataFrameSchema, programs: Sequence[str]) -> str:
     """The data version of a table: the digest of its finished files and those made with it."""
-    total = blake2b(digest_size=16)
-    for program in programs:
-        for name in (str(table.name), *BESIDE.get(str(table.name), ())):
-            path = store.part(name, program)
-            total.update(path.read_bytes() if path.exists() else b"")
-    return total.hexdigest()
+    names = (str(table.name), *BESIDE.get(str(table.name), ()))
+    return digest("version", *(store.content(name, p) for p in programs for name in names))
 
 
 def accepted(

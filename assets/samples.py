@@ -27,53 +27,79 @@ LINE: Final = 110
 
 def step_sample(store: Store, programs: Sequence[str]) -> Metadata:
     """The step with the shortest reasoning, in words; empty where there is none."""
-    steps = store.read_all(TRANSFORMED_STEPS, programs)
-    if steps.is_empty():
+    length = pl.col("reasoning_text").str.len_chars().alias("length")
+    found = [
+        (*row, program)
+        for program in programs
+        for row in store.read(TRANSFORMED_STEPS, program, columns=("step_id", "reasoning_text"))
+        .select(length, "step_id")
+        .sort("length", "step_id")
+        .head(1)
+        .rows()
+    ]
+    if not found:
         return {}
-    length = pl.col("reasoning_text").str.len_chars()
-    row = steps.sort(length, "step_id").row(0, named=True)
-    return {"a step": dg.MetadataValue.md(step_words(store, programs, row))}
+    _, name, program = min(found)
+    return {"a step": dg.MetadataValue.md(step_words(store, program, _step(store, program, name)))}
 
 
 def verdict_sample(store: Store, programs: Sequence[str]) -> Metadata:
     """One accepted and, where there is one, one rejected step with the evidence."""
-    rows = store.read_all(GPU_VERIFICATION, programs).sort("step_id", "target")
-    steps = store.read_all(TRANSFORMED_STEPS, programs)
+    columns = ("step_id", "target", "equal_pass")
+    told = [(p, store.read(GPU_VERIFICATION, p, columns=columns)) for p in programs]
     found = {}
-    for name, chosen in (
-        ("an accepted step", rows.filter("equal_pass")),
-        ("a rejected step", rows.filter(~pl.col("equal_pass"))),
-    ):
-        for verdict in chosen.head(1).to_dicts():
-            (step,) = steps.filter(pl.col("step_id") == verdict["step_id"]).to_dicts()
-            text = step_words(store, programs, step) + "\n" + verdict_words(verdict)
-            found[name] = dg.MetadataValue.md(text)
+    for title, passes in (("an accepted step", True), ("a rejected step", False)):
+        first = [
+            (*row, program)
+            for program, rows in told
+            for row in rows.filter(pl.col("equal_pass") == passes)
+            .select("step_id", "target")
+            .sort(pl.all())
+            .head(1)
+            .rows()
+        ]
+        for name, target, program in sorted(first)[:1]:
+            (verdict,) = _verdicts(store, program, name, target)
+            words = step_words(store, program, _step(store, program, name))
+            found[title] = dg.MetadataValue.md(f"{words}\n{verdict_words(verdict)}")
     return found
 
 
-def record_sample(store: Store, programs: Sequence[str]) -> Metadata:
+def record_sample(store: Store) -> Metadata:
     """The shortest record of each task: its steps and verdicts, then the messages themselves."""
-    records = store.read(FILTERED_DATASET, WHOLE).sort("answer_tokens", "record_id")
-    steps = store.read_all(TRANSFORMED_STEPS, programs)
-    verdicts = store.read_all(GPU_VERIFICATION, programs)
+    columns = ("record_id", "task", "answer_tokens")
+    known = store.read(FILTERED_DATASET, WHOLE, columns=columns).sort("answer_tokens", "record_id")
+    first = known.unique("task", keep="first", maintain_order=True)["record_id"].to_list()
+    rows = store.read(FILTERED_DATASET, WHOLE, where=pl.col("record_id").is_in(first)).to_dicts()
     found = {}
-    for record in records.unique("task", keep="first", maintain_order=True).to_dicts():
+    for record in sorted(rows, key=lambda row: first.index(row["record_id"])):
+        # What several programs of one file of a user are called starts with their partition.
+        program = record["program"].partition(".")[0]
         parts = [f"`{record['record_id']}`: {record['program']}, {record['split']}\n"]
         for name in record["step_ids"]:
-            for step in steps.filter(pl.col("step_id") == name).to_dicts():
-                parts.append(step_words(store, programs, step))
-            parts += [
-                verdict_words(v) for v in verdicts.filter(pl.col("step_id") == name).to_dicts()
-            ]
+            parts.append(step_words(store, program, _step(store, program, name)))
+            parts += map(verdict_words, _verdicts(store, program, name))
         parts += [f"**{m['role']}**\n\n{block(m['content'])}" for m in record["messages"]]
         found[f"a record ({record['task']})"] = dg.MetadataValue.md("\n".join(parts))
     return found
 
 
-def step_words(store: Store, programs: Sequence[str], step: Row) -> str:
+def _step(store: Store, program: str, name: str) -> Row:
+    (row,) = store.read(TRANSFORMED_STEPS, program, where=pl.col("step_id") == name).to_dicts()
+    return row
+
+
+def _verdicts(store: Store, program: str, name: str, target: str | None = None) -> list[Row]:
+    wanted = pl.col("step_id") == name
+    if target is not None:
+        wanted &= pl.col("target") == target
+    return store.read(GPU_VERIFICATION, program, where=wanted).to_dicts()
+
+
+def step_words(store: Store, program: str, step: Row) -> str:
     """Program, step, result and reasoning."""
-    before = _program(store, programs, step["parent_leir_id"])
-    after = _program(store, programs, step["result_leir_id"])
+    before = _program(store, program, step["parent_leir_id"])
+    after = _program(store, program, step["result_leir_id"])
     sets = ", ".join(f"{k} = {v}" for k, v in json.loads(step["parameters"]).items())
     place = ".".join(str(i + 1) for i in json.loads(step["site"]))
     return "\n".join(
@@ -117,10 +143,9 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - JSON
     return f"{value:.2g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def _program(store: Store, programs: Sequence[str], name: str) -> str:
+def _program(store: Store, program: str, name: str) -> str:
     for folder in ("leir_programs", "step_programs"):
-        for program in programs:
-            rows = store.read(LEIR_PROGRAMS, program, folder).filter(pl.col("leir_id") == name)
-            for row in rows.head(1).to_dicts():
-                return f"{row['signature'].rstrip()}\n{row['text']}"
+        rows = store.read(LEIR_PROGRAMS, program, folder, where=pl.col("leir_id") == name)
+        for row in rows.head(1).to_dicts():
+            return f"{row['signature'].rstrip()}\n{row['text']}"
     return name

@@ -1,6 +1,7 @@
 """Source programs."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import dagster as dg
 import polars as pl
@@ -23,7 +24,9 @@ from resources.store import ParquetStore
 from steptp_dagster.dataset.card import markdown
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.parts import SOURCES
 from steptp_dagster.dataset.schemas import SOURCE_PROGRAMS, USER_PROGRAMS
+from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version
 
@@ -46,20 +49,21 @@ def source_programs(context: dg.AssetExecutionContext, store: ParquetStore, buil
     from steptp_dagster.dataset.stages.sources import update_sources
     from steptp_dagster.dataset.stages.user_sources import update_user_sources
 
-    profile, progress = build.profile, build.progress(context)
-    origin = build.origin(context, "sources")
-    users = build.origin(context, "user_sources")
+    files, profile, progress = store.files, build.profile, build.progress(context)
+    origin, users = build.origin(context, "sources"), build.origin(context, "user_sources")
+    seals = Seals.of(files, profile)
 
     def update(program: str) -> Report:
+        if file := profile.user_file(program):
+            return update_user_sources(files, file, profile, users, progress)
+        return update_sources(files, program, profile, origin, progress)
+
+    def one(program: str) -> Report:
         if program not in profile.program_names:
             raise dg.Failure(stranger(program, profile), allow_retries=False)
-        if file := profile.user_file(program):
-            return update_user_sources(store.files, file, profile, users, progress)
-        return update_sources(store.files, program, profile, origin, progress)
+        return seals.update(SOURCES, partial(update, program), program)
 
-    yield from by_program(
-        context, store.files, SOURCE_PROGRAMS, update, lambda ps: brought(store.files, ps)
-    )
+    yield from by_program(context, files, SOURCE_PROGRAMS, one, partial(brought, files))
 
 
 def stranger(program: str, profile: Profile) -> str:
@@ -73,8 +77,9 @@ def stranger(program: str, profile: Profile) -> str:
 def brought(store: Store, programs: Sequence[str]) -> Metadata:
     """Which programs users' files gave, and what is wrong with the others."""
     rows = store.read_all(USER_PROGRAMS, programs)
-    known = store.read_all(SOURCE_PROGRAMS, programs)
-    told: Metadata = {f"by {c}": tally(known, c) for c in ("family", "dtype", "form")}
+    columns = ("family", "dtype", "form")
+    known = store.read_all(SOURCE_PROGRAMS, programs, columns=columns)
+    told: Metadata = {f"by {c}": tally(known, c) for c in columns}
     if rows.is_empty():
         return told
     broken = rows.filter(pl.col("reason").is_not_null())

@@ -8,7 +8,10 @@ from assets.filtered_dataset import filtered_dataset
 from resources.build import Build
 from resources.store import ParquetStore
 from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.parts import TOKENS
 from steptp_dagster.dataset.schemas import STATISTICS
+from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import WHOLE
 from steptp_dagster.dataset.versions import code_version
 
@@ -34,14 +37,19 @@ def statistics(
     from steptp_dagster.dataset.stages.records import update_statistics
     from steptp_dagster.dataset.stages.tokens import update_tokens
 
-    def update() -> Metadata:
+    files, profile = store.files, build.profile
+
+    def counted() -> Report:
         origin, progress = build.origin(context, "tokens"), build.progress(context)
         with build.workers() as workers:
-            update_tokens(store.files, build.profile, workers, origin, progress)
-        computed = update_statistics(store.files, build.profile)
-        return {"computed": computed, **summary(store.files.read(STATISTICS, WHOLE))}
+            return update_tokens(files, profile, workers, origin, progress)
 
-    return whole(context, store.files, STATISTICS, update)
+    def update() -> Metadata:
+        Seals.of(files, profile).update(TOKENS, counted)
+        computed = update_statistics(files, profile)
+        return {"computed": computed, **summary(files.read(STATISTICS, WHOLE))}
+
+    return whole(context, files, STATISTICS, update)
 
 
 def summary(table: pl.DataFrame) -> Metadata:

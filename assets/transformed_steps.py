@@ -1,6 +1,7 @@
 """Steps: strategies applied."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import dagster as dg
 import polars as pl
@@ -23,7 +24,10 @@ from assets.samples import step_sample
 from resources.build import Build
 from resources.store import ParquetStore
 from steptp_dagster.dataset.card import markdown
+from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.parts import STEPS
 from steptp_dagster.dataset.schemas import SURVEYS, TRANSFORMED_STEPS
+from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import steps_version
 
@@ -47,23 +51,22 @@ def transformed_steps(
     """Every strategy surveyed on every program; the chosen sites taken and explained."""
     from steptp_dagster.dataset.stages.steps import update_steps
 
-    origin, progress = build.origin(context, "steps"), build.progress(context)
-    with build.workers() as workers:
-        yield from by_program(
-            context,
-            store.files,
-            TRANSFORMED_STEPS,
-            lambda p: update_steps(store.files, p, build.profile, workers, origin, progress),
-            lambda programs: surveyed(store.files, programs),
-            workers=workers.count,
-            stop=workers.stop,
-        )
+    files, profile, progress = store.files, build.profile, build.progress(context)
+    origin, seals = build.origin(context, "steps"), Seals.of(files, profile)
+    with build.workers() as pool:
+
+        def one(program: str) -> Report:
+            update = partial(update_steps, files, program, profile, pool, origin, progress)
+            return seals.update(STEPS, update, program)
+
+        told = partial(surveyed, files)
+        yield from by_program(context, files, TRANSFORMED_STEPS, one, told, pool.count, pool.stop)
 
 
 def surveyed(store: Store, programs: Sequence[str]) -> Metadata:
     """Steps by strategy and refusals by reason."""
-    steps = store.read_all(TRANSFORMED_STEPS, programs)
-    surveys = store.read_all(SURVEYS, programs)
+    steps = store.read_all(TRANSFORMED_STEPS, programs, columns=("strategy", "mismatches"))
+    surveys = store.read_all(SURVEYS, programs, columns=("strategy", "refusals"))
     reasons = surveys.explode("refusals").drop_nulls("refusals").unnest("refusals")
     counted = reasons.group_by("strategy", "reason").agg(pl.col("count").sum())
     by_reason = counted.group_by("reason").agg(pl.col("count").sum())

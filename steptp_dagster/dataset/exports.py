@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from math import ceil
 from pathlib import Path
@@ -23,12 +24,14 @@ import duckdb
 import polars as pl
 
 from steptp_dagster.dataset.card import card
+from steptp_dagster.dataset.file_digests import file_digest
 from steptp_dagster.dataset.formats import FORMATS, RECORD_COLUMNS
 from steptp_dagster.dataset.ids import canonical_json, digest
 from steptp_dagster.dataset.respelling import respelled
 from steptp_dagster.dataset.schemas import SPLITS, STABLE
+from steptp_dagster.dataset.seals import library_digest
 from steptp_dagster.dataset.store import write_aside
-from steptp_dagster.dataset.warehouse import profile_of
+from steptp_dagster.dataset.warehouse import loaded_from, profile_of
 from steptp_dagster.leir.compact import Spelling
 
 MANIFEST: Final = "manifest.json"
@@ -63,6 +66,20 @@ def export_all(
     the old folder as it was.
     """
     chosen = sorted({"", *formats})
+    _recover(folder)
+    seal = _seal(connection, spelling, chosen)
+    fits = _sealed(folder) == [seal, file_digest(folder / MANIFEST)]
+    if seal is not None and fits and not damaged(folder):
+        return folder, False
+    written = _export(connection, folder, spelling, chosen)
+    _write_seal(folder, [seal, file_digest(folder / MANIFEST)])
+    return folder, written
+
+
+def _export(
+    connection: duckdb.DuckDBPyConnection, folder: Path, spelling: Spelling, chosen: list[str]
+) -> bool:
+    """Write what differs from what is there; whether anything did."""
     frames = {name: table(connection, name) for name in STABLE}
     records = frames["filtered_dataset"]
     if spelling == "compact":
@@ -70,9 +87,8 @@ def export_all(
     text = card(connection, profile_of(connection), records, spelling)
     contents = (_fingerprint(frame) for frame in (records, *frames.values()))
     made_from = digest("export", text, chosen, SHARD_ROWS, *contents)
-    _recover(folder)
     if made_from_of(folder) == made_from and not damaged(folder):
-        return folder, False
+        return False
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
     try:
@@ -87,7 +103,35 @@ def export_all(
         _swap(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return folder, True
+    return True
+
+
+def _seal(
+    connection: duckdb.DuckDBPyConnection, spelling: Spelling, chosen: list[str]
+) -> str | None:
+    """Digest of all that an export could depend on; None of tables that are no warehouse's."""
+    loaded = loaded_from(connection)
+    return None if loaded is None else digest("export", loaded, library_digest(), spelling, chosen)
+
+
+def _seal_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.seal")
+
+
+def _sealed(folder: Path) -> object:
+    """What the folder was last made from, and the digest of its manifest; None: not known."""
+    try:
+        return json.loads(_seal_of(folder).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _write_seal(folder: Path, told: list[str | None]) -> None:
+    """Without it the next export only takes longer."""
+    aside = folder.with_name(f".{folder.name}.seal.{os.getpid()}")
+    with suppress(OSError):
+        aside.write_text(json.dumps(told) + "\n", encoding="utf-8")
+        os.replace(aside, _seal_of(folder))
 
 
 def _write_records(folder: Path, records: pl.DataFrame, formats: Sequence[str]) -> None:
@@ -139,7 +183,7 @@ def made_from_of(folder: Path) -> str | None:
 
 
 def _file_digest(path: Path) -> str:
-    return blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    return str(file_digest(path))
 
 
 def _fingerprint(frame: pl.DataFrame) -> str:

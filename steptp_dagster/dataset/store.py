@@ -21,6 +21,7 @@ from typing import Final
 import pandera.polars as pa
 import polars as pl
 
+from steptp_dagster.dataset.file_digests import file_digest, forget
 from steptp_dagster.dataset.schemas import empty
 
 #: The partition of tables that are not cut by program.
@@ -52,6 +53,7 @@ def write_aside(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None
         try:
             frame.write_parquet(aside, compression="zstd", metadata=metadata)
             os.replace(aside, path)
+            forget(path)
         finally:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
@@ -89,22 +91,44 @@ class Store:
         """Paths of the batches that an unfinished run left, in the order of writing."""
         return tuple(sorted(self.part(table, program).parent.glob("batch-*.parquet")))
 
-    def read(self, table: pa.DataFrameSchema, program: str, name: str = "") -> pl.DataFrame:
+    def read(
+        self,
+        table: pa.DataFrameSchema,
+        program: str,
+        name: str = "",
+        *,
+        columns: Sequence[str] | None = None,
+        where: pl.Expr | None = None,
+    ) -> pl.DataFrame:
         """Finished rows; the empty table where there are none or where its columns changed.
 
-        ``name`` is the folder's name where it is not the table's. Raises SpoiltFile.
+        ``name`` is the folder's name where it is not the table's. Of the file only the
+        ``columns``, and the rows ``where`` that holds, are decoded. Raises SpoiltFile.
         """
         path = self.part(name or table.name, program)
-        found = read_if_sound(table, path)
+        if columns is None and where is None:
+            found = read_if_sound(table, path)
+        else:
+            found = _read_some(table, path, columns, where)
         if found is None and path.exists() and not _is_parquet(path):
             raise SpoiltFile(f"{path} is not readable as Parquet; its stage makes it again")
-        return empty(table) if found is None else found
+        return empty(table).select(columns or pl.all()) if found is None else found
 
     def read_all(
-        self, table: pa.DataFrameSchema, programs: Sequence[str], name: str = ""
+        self,
+        table: pa.DataFrameSchema,
+        programs: Sequence[str],
+        name: str = "",
+        *,
+        columns: Sequence[str] | None = None,
     ) -> pl.DataFrame:
         """Finished rows of several programs, in their order."""
-        return pl.concat([self.read(table, p, name) for p in programs] or [empty(table)])
+        nothing = empty(table).select(columns or pl.all())
+        return pl.concat([nothing, *(self.read(table, p, name, columns=columns) for p in programs)])
+
+    def content(self, table: str, program: str) -> str | None:
+        """Digest of the bytes of a finished file, or None where there is none."""
+        return file_digest(self.part(table, program))
 
     def digest(self, table: str, program: str) -> str | None:
         """What a finished file says that it was made from, or None."""
@@ -137,6 +161,20 @@ def read_if_sound(table: pa.DataFrameSchema, path: Path) -> pl.DataFrame | None:
     except (OSError, pl.exceptions.PolarsError):
         return None
     return found if found.schema == empty(table).schema else None
+
+
+def _read_some(
+    table: pa.DataFrameSchema, path: Path, columns: Sequence[str] | None, where: pl.Expr | None
+) -> pl.DataFrame | None:
+    """As ``read_if_sound``, of some columns and rows."""
+    try:
+        if pl.read_parquet_schema(path) != empty(table).schema:
+            return None
+        rows = pl.scan_parquet(path, hive_partitioning=False)
+        rows = rows if where is None else rows.filter(where)
+        return rows.select(columns or pl.all()).collect()
+    except (OSError, pl.exceptions.PolarsError):
+        return None
 
 
 def _is_parquet(path: Path) -> bool:

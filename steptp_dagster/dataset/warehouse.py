@@ -18,6 +18,7 @@ import duckdb
 import pandera.polars as pa
 
 from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.file_digests import file_digest
 from steptp_dagster.dataset.ids import canonical_json, digest
 from steptp_dagster.dataset.integrity import Finding, integrity
 from steptp_dagster.dataset.mapping import build
@@ -87,7 +88,7 @@ def contents_digest(store: Store, programs: Sequence[str]) -> str:
     for table in TABLES:
         for path in stage_files(store, table, programs):
             total.update(str(path.relative_to(store.root)).encode() + b"\0")
-            total.update(blake2b(path.read_bytes(), digest_size=16).digest())
+            total.update(str(file_digest(path)).encode())
     return total.hexdigest()
 
 
@@ -151,13 +152,21 @@ def counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return found
 
 
+def loaded_from(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """What the warehouse was loaded from, stage files and profile; None of other databases."""
+    try:
+        ((made_from,),) = connection.execute("select made_from from loaded").fetchall()
+    except (duckdb.Error, ValueError):
+        return None
+    return str(made_from)
+
+
 def _made_from(path: Path) -> str | None:
     if not path.exists():
         return None
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
-            ((made_from,),) = connection.execute("select made_from from loaded").fetchall()
-            return str(made_from)
+            return loaded_from(connection)
     except duckdb.Error:
         return None
 

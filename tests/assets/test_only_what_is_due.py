@@ -8,7 +8,7 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from steptp_dagster.dataset import versions
+from steptp_dagster.dataset import seals, versions
 from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.schemas import TRANSFORMED_STEPS
 from steptp_dagster.dataset.stages import steps
@@ -60,6 +60,7 @@ def test_another_version_of_a_strategy_makes_its_rows_again_and_no_others(
     known = versions.strategy_version
     changed = lambda name: digest("new", known(name)) if name == "loop_split" else known(name)  # noqa: E731
     monkeypatch.setattr(steps, "strategy_version", changed)
+    monkeypatch.setattr(seals, "steps_version", lambda: digest("new", versions.steps_version()))
     before = graph.store.read_all(TRANSFORMED_STEPS, ("softmax", "GELU"))
     second = graph.run()
     assert computed(second) == {

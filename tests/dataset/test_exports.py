@@ -297,7 +297,7 @@ def test_a_full_disk_leaves_the_old_export(
         with pytest.raises(OSError, match="No space left"):
             exports.export_all(reader, folder, spelling="compact")
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert {path.name for path in tmp_path.iterdir()} <= {"export", ".export.seal"}
 
 
 @pytest.mark.slow
@@ -317,7 +317,7 @@ def test_a_failing_move_leaves_the_old_export(
         with pytest.raises(OSError, match="error"):
             exports.export_all(reader, folder, spelling="compact")
     assert exports.files(folder) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert {path.name for path in tmp_path.iterdir()} <= {"export", ".export.seal"}
 
 
 def test_a_kill_between_the_two_moves_is_mended(warehouse: Path, tmp_path: Path) -> None:
@@ -325,4 +325,21 @@ def test_a_kill_between_the_two_moves_is_mended(warehouse: Path, tmp_path: Path)
         folder, _ = exports.export_all(reader, tmp_path / "export")
         os.replace(folder, tmp_path / ".export.old")
         assert exports.export_all(reader, folder) == (folder, False)
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert {path.name for path in tmp_path.iterdir()} <= {"export", ".export.seal"}
+
+
+def test_an_export_that_is_sealed_is_not_made_to_be_compared(
+    warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    plain = exports.table
+    monkeypatch.setattr(exports, "table", lambda c, name: asked.append(name) or plain(c, name))  # type: ignore[func-returns-value]
+    with connect(warehouse) as reader:
+        folder, _ = exports.export_all(reader, tmp_path / "export")
+        asked.clear()
+        assert exports.export_all(reader, folder) == (folder, False)
+        assert asked == []
+        exports.export_all(reader, folder, spelling="compact")
+        assert asked
+        (folder / "README.md").write_text("changed")
+        assert exports.export_all(reader, folder, spelling="compact") == (folder, True)

@@ -14,6 +14,7 @@ from tests.support.closure import ROOT, closure
 #: What every stage imports and no row depends on, with the reason.
 MACHINERY = {
     "dataset/config.py": "settings that count are in the keys, as values",
+    "dataset/file_digests.py": "what files hold, for seals and versions",
     "dataset/incremental.py": "keeps, drops and writes rows, and makes none",
     "dataset/parallel.py": "where the work is done",
     "dataset/schemas.py": "a file with other columns counts as missing",

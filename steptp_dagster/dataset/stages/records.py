@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from hashlib import blake2b
 
 from steptp_dagster.dataset import prompts
 from steptp_dagster.dataset.candidates import Tables
@@ -61,17 +60,16 @@ INPUTS = (
 def inputs_digest(store: Store, profile: Profile) -> str:
     """Digest of everything that records and statistics depend on."""
     files = [
-        [name, program, blake2b(path.read_bytes(), digest_size=16).hexdigest()]
+        [name, program, content]
         for name in INPUTS
         for program in profile.program_names
-        if (path := store.part(name, program)).exists()
+        if (content := store.content(name, program)) is not None
     ]
     # Through JSON text: settings are nested tuples of plain values.
     plans = [asdict(plan) for plan in (profile.records, profile.balance, profile.splits)]
     settings = canonical_json([*plans, profile.seed])
     if profile.records.program != "leir":
-        path = store.part("renderings", WHOLE)
-        files.append(["renderings", WHOLE, blake2b(path.read_bytes(), digest_size=16).hexdigest()])
+        files.append(["renderings", WHOLE, str(store.content("renderings", WHOLE))])
     return digest("records", code_version("records"), settings, files, *texts())
 
 

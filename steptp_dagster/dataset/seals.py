@@ -1,0 +1,160 @@
+"""Seals: what a finished part was made from, and what it wrote.
+
+A build that finds neither changed looks at no row of it. A seal names everything that a stage could
+depend on (all code, releases, the whole profile, the bytes of the files read) and the bytes of
+every file written. That is too much rather than too little: where anything differs,
+``incremental`` looks unit by unit, as without a seal. A part with rows that are to be made again
+(``Stage.again``) gets none.
+
+    stages/<stage>.seal/<program>.json
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final, Self
+
+from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.ids import Json, canonical_json, digest
+from steptp_dagster.dataset.incremental import Report, Stage
+from steptp_dagster.dataset.store import WHOLE, Store, explained
+from steptp_dagster.dataset.versions import ROOT, releases, steps_version
+from steptp_dagster.users.files import Content, read
+from steptp_dagster.verify.versions import gpu_here, nvrtc_available
+
+#: Files of the library that hold code, or texts that it uses.
+_KINDS: Final = (".py", ".sql", ".yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is brought up to date together.
+
+    Its stages, the folders they read, and those they write ``beside`` their tables. A ``whole``
+    part reads the folders of all programs.
+    """
+
+    stages: tuple[Stage, ...]
+    reads: Sequence[str] = ()
+    beside: Sequence[str] = ()
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its first stage."""
+        return self.stages[0].name
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The folders of all files written."""
+        tables = (name for s in self.stages for name in (*s.tables, *s.journals))
+        return tuple(sorted({*tables, *self.beside}))
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What a part was made from, digests of the files written by folder, and what it holds."""
+
+    made_from: str
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    units: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Seals:
+    """The seals of a store for builds of one profile; ``around`` digests all but stage files."""
+
+    store: Store
+    profile: Profile
+    around: str
+
+    @classmethod
+    def of(cls, store: Store, profile: Profile) -> Self:
+        """Digests code and settings, once for all parts."""
+        settings = canonical_json(profile.settings())
+        machine = [gpu_here(), nvrtc_available()]
+        known = (library_digest(), steps_version(), releases(), settings, machine)
+        return cls(store, profile, digest("surroundings", *known))
+
+    def update(self, part: Part, update: Callable[[], Report], program: str = WHOLE) -> Report:
+        """What ``update`` does, unless the part is sealed and nothing changed since.
+
+        Raises PartitionBusy, NotWritten, and whatever ``update`` raises.
+        """
+        with self.store.locked(f"{part.name}.seal", program):
+            path = self.store.root / f"{part.name}.seal" / f"{program}.json"
+            made_from, seal = self._made_from(part, program), _read(path)
+            fits = seal is not None and seal.made_from == made_from
+            if seal is not None and fits and seal.files == self._written(part, program):
+                return Report(0, seal.units, 0, seal.rows)
+            with explained(path):
+                path.unlink(missing_ok=True)
+            report = update()
+            # Asked once more: what the part reads may have been written meanwhile.
+            if self._settled(part, program) and made_from == self._made_from(part, program):
+                units = report.new + report.kept
+                _write(path, Seal(made_from, self._written(part, program), units, report.rows))
+            return report
+
+    def _made_from(self, part: Part, program: str) -> str:
+        programs = (*self.profile.program_names, WHOLE) if part.whole else (program,)
+        inputs: list[Json] = [
+            [f, p, self.store.content(f, p)] for f in part.reads for p in programs
+        ]
+        return digest("seal", part.name, program, self.around, inputs, self._user_file(program))
+
+    def _user_file(self, program: str) -> str | None:
+        """What identifies the user's file that a partition stands for."""
+        if (file := self.profile.user_file(program)) is None:
+            return None
+        content = read(file)
+        return content.code_hash if isinstance(content, Content) else str(content)
+
+    def _written(self, part: Part, program: str) -> dict[str, str | None]:
+        return {name: self.store.content(name, program) for name in part.writes}
+
+    def _settled(self, part: Part, program: str) -> bool:
+        """Whether no row waits to be made again."""
+        for stage in part.stages:
+            name, table = next(iter(stage.tables.items()))
+            columns = ["unit", *stage.again.meta.root_names()]
+            rows = self.store.read(table, program, name, columns=columns)
+            if not rows.filter(stage.again).is_empty():
+                return False
+        return True
+
+
+@cache
+def library_digest() -> str:
+    """Digest of all files of the library that hold code, or texts that it uses."""
+    total = blake2b(digest_size=16)
+    for file in sorted(f for f in ROOT.rglob("*") if f.suffix in _KINDS):
+        total.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _read(path: Path) -> Seal | None:
+    """The seal, or None where there is none or it cannot be read."""
+    try:
+        return Seal(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write(path: Path, seal: Seal) -> None:
+    told: dict[str, Json] = {
+        "made_from": seal.made_from,
+        "files": dict(seal.files),
+        "units": seal.units,
+        "rows": dict(seal.rows),
+    }
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(canonical_json(told) + "\n", encoding="utf-8")
+        os.replace(aside, path)

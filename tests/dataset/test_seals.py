@@ -1,0 +1,214 @@
+"""Seals: nothing is looked at where nothing changed, and everything where anything did."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from steptp_dagster import progress
+from steptp_dagster.dataset import parts, seals
+from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
+from steptp_dagster.dataset.parallel import Workers
+from steptp_dagster.dataset.schemas import ZOO
+from steptp_dagster.dataset.seals import Part, Seals
+from steptp_dagster.dataset.stages.judgements import update_judgements
+from steptp_dagster.dataset.stages.leir import update_leir
+from steptp_dagster.dataset.stages.records import update_records
+from steptp_dagster.dataset.stages.renderings import update_renderings
+from steptp_dagster.dataset.stages.sources import update_sources
+from steptp_dagster.dataset.stages.steps import update_steps
+from steptp_dagster.dataset.stages.tokens import update_tokens
+from steptp_dagster.dataset.store import WHOLE, Store
+from tests.support import small_build
+from tests.support.rows import key
+from tests.support.small_build import Agreeable
+
+ROW = {"pair": "p", "kind": "k", "wrong": True, "accepted": False, "published_rule": None}
+STAGE = Stage("zoo", {"zoo": ZOO}, {}, again=pl.col("reason") == "timed-out")
+PART = Part((STAGE,), reads=("surveys",))
+
+
+class Counted:
+    """A part of one unit, which counts how often it is looked at."""
+
+    def __init__(self, folder: Path, reason: str | None = None) -> None:
+        self.store = Store(folder)
+        self.profile = small_build.profile()
+        self.reason = reason
+        self.looked = 0
+
+    def _update(self) -> Report:
+        self.looked += 1
+        rows = [{**ROW, "reason": self.reason}]
+        made = lambda missing: (Made(u, {"zoo": rows}, 0.0) for u in missing)  # noqa: E731
+        return update(self.store, STAGE, "softmax", [Unit(key(1), None)], made, origin=Origin())
+
+    def __call__(self) -> Report:
+        """What a build does."""
+        return Seals.of(self.store, self.profile).update(PART, self._update, "softmax")
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Counted:
+    return Counted(tmp_path)
+
+
+def test_what_did_not_change_is_not_looked_at(part: Counted) -> None:
+    assert part() == Report(1, 0, 0, {"zoo": 1})
+    assert [part(), part()] == [Report(0, 1, 0, {"zoo": 1})] * 2
+    assert part.looked == 1
+
+
+def spoil(part: Counted) -> None:
+    path = part.store.part("zoo", "softmax")
+    path.write_bytes(path.read_bytes()[:-9] + b"012345678")
+
+
+def read_more(part: Counted) -> None:
+    path = part.store.part("surveys", "softmax")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"new")
+
+
+def settings(part: Counted) -> None:
+    part.profile = replace(part.profile, seed=part.profile.seed + 1)
+
+
+def seal(part: Counted) -> None:
+    (part.store.root / "zoo.seal" / "softmax.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        spoil,
+        read_more,
+        settings,
+        seal,
+        lambda part: part.store.part("zoo", "softmax").unlink(),
+        lambda part: part.store.part("lineage-zoo", "softmax").unlink(),
+    ],
+)
+def test_whatever_changes_is_seen(part: Counted, change: Callable[[Counted], None]) -> None:
+    part()
+    change(part)
+    part()
+    assert part.looked == 2
+    assert part.store.read(ZOO, "softmax").height == 1
+    part()
+    assert part.looked == 2
+
+
+def test_other_code_is_seen(part: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    part()
+    monkeypatch.setattr(seals, "library_digest", lambda: "other")
+    part()
+    assert part.looked == 2
+
+
+def test_rows_that_are_to_be_made_again_are_not_sealed(tmp_path: Path) -> None:
+    part = Counted(tmp_path, reason="timed-out")
+    assert [part().new, part().new] == [1, 1]
+    assert part.looked == 2
+
+
+def test_what_is_read_and_changes_meanwhile_is_not_sealed(part: Counted) -> None:
+    plain = part._update
+
+    def disturbed() -> Report:
+        read_more(part)
+        return plain()
+
+    Seals.of(part.store, part.profile).update(PART, disturbed, "softmax")
+    part()
+    assert part.looked == 2
+
+
+def test_a_part_that_failed_is_not_sealed(part: Counted) -> None:
+    part()
+    settings(part)
+
+    def failing() -> Report:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        Seals.of(part.store, part.profile).update(PART, failing, "softmax")
+    assert not list(part.store.root.glob("*.seal/*.json"))
+
+
+@contextmanager
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Folders whose finished files are asked for."""
+    found: set[str] = set()
+    plain = Store.part
+
+    def watched(self: Store, table: str, program: str) -> Path:
+        found.add(table)
+        return plain(self, table, program)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "part", watched)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small build."""
+    folder = tmp_path_factory.mktemp("data")
+    small_build.build(folder)
+    return folder
+
+
+Update = Callable[[Store, Profile], Any]
+NOWHERE = Workers(None), Origin(), progress.silent
+JUDGE: Any = Agreeable()
+UPDATES: dict[str, tuple[Part, Update]] = {
+    "sources": (
+        parts.SOURCES,
+        lambda s, p: update_sources(s, "softmax", p, Origin(), progress.silent),
+    ),
+    "steps": (parts.STEPS, lambda s, p: update_steps(s, "softmax", p, *NOWHERE)),
+    "verdicts": (
+        parts.JUDGEMENTS,
+        lambda s, p: update_judgements(s, "softmax", p, JUDGE, Origin(), progress.silent),
+    ),
+    "tokens": (parts.TOKENS, lambda s, p: update_tokens(s, p, *NOWHERE)),
+    "records": (parts.RECORDS, lambda s, p: update_records(s, p, Origin())),
+    "renderings": (parts.RENDERINGS, lambda s, p: update_renderings(s, p, *NOWHERE)),
+    # Last, since it leaves nothing for others to read.
+    "leir": (parts.LEIR, lambda s, _: update_leir(s, "softmax", *NOWHERE)),
+}
+#: Stages whose work takes seconds, and that leave rows out here.
+HEAVY = ("leir", "tokens", "renderings")
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_a_part_names_all_files_that_its_stages_open(
+    name: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part, run = UPDATES[name]
+    profile = small_build.profile()
+    if name == "renderings":
+        profile = replace(profile, records=replace(profile.records, program="tir"))
+    if name in HEAVY:
+        module = f"steptp_dagster.dataset.stages.{name}"
+        monkeypatch.setattr(f"{module}.work", lambda unit: Made(unit, {}, 0))
+    with opened(monkeypatch) as found:
+        run(Store(data / "stages"), profile)
+    assert part.name == name
+    assert found - {"runs"} <= {*part.reads, *part.writes}
+    assert found >= set(part.writes) - {"user_programs"}
+
+
+def test_a_seal_is_plain_to_read(part: Counted) -> None:
+    part()
+    told = json.loads((part.store.root / "zoo.seal" / "softmax.json").read_text())
+    assert told["units"] == 1 and told["rows"] == {"zoo": 1}
+    assert told["files"].keys() == {"zoo", "lineage-zoo", "timings-zoo"}
+    assert WHOLE not in told
