@@ -10,7 +10,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
-from steptp_dagster.leir.ast import LOGICAL, Access, Binary, Call, Equation, Nest
+from steptp_dagster.leir.ast import (
+    LOGICAL,
+    Access,
+    Binary,
+    Call,
+    Equation,
+    Expr,
+    Index,
+    Inf,
+    Int,
+    Nest,
+    Real,
+    Unary,
+)
 from steptp_dagster.leir.dtypes import DTYPES, SCOPES
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
@@ -87,8 +100,56 @@ def _of_nest(nest: Nest) -> Cost:
 _Work = tuple[int, dict[str, int]]
 
 
-@lru_cache(maxsize=4096)
 def _per_instance(equation: Equation) -> _Work:
+    if equation.guard is None and all(map(_is_plain, equation.target.subscripts)):
+        sizes: dict[str, int] = {}
+        found = _evident(equation.value, sizes)
+        if found is not None:
+            return found[0], sizes
+    return _by_types(equation)
+
+
+def _is_plain(subscript: Expr) -> bool:
+    return isinstance(subscript, Index | Int)
+
+
+def _evident(expr: Expr, sizes: dict[str, int]) -> tuple[int, bool] | None:
+    """Operations, and whether the value is made of floats, where a look at each node tells.
+
+    That is where every operation has an operand that is one. The bytes that are read are added to
+    ``sizes``; None where types have to be worked out.
+    """
+    if isinstance(expr, Access):
+        dtype = DTYPES[expr.dtype]
+        if not dtype.is_float or not all(map(_is_plain, expr.subscripts)):
+            return None
+        sizes[expr.scope] = sizes.get(expr.scope, 0) + dtype.bytes
+        return 0, True
+    if isinstance(expr, Int | Real | Inf):
+        return 0, False
+    if isinstance(expr, Unary):
+        return _evident(expr.operand, sizes)
+    if isinstance(expr, Binary):
+        operands: tuple[Expr, ...] = (expr.left, expr.right)
+        if expr.op in LOGICAL:
+            return None
+    elif isinstance(expr, Call) and expr.function != "if_then_else":
+        operands = expr.arguments
+    else:
+        return None
+    flops = 1
+    is_float = False
+    for operand in operands:
+        found = _evident(operand, sizes)
+        if found is None:
+            return None
+        flops += found[0]
+        is_float = is_float or found[1]
+    return (flops, True) if is_float else None
+
+
+@lru_cache(maxsize=4096)
+def _by_types(equation: Equation) -> _Work:
     typed = typed_equation(equation)
     parts = [_work(subscript) for subscript in typed.target.operands]
     parts.append(_work(typed.value))

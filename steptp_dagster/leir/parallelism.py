@@ -39,8 +39,25 @@ def parallelism(program: Program) -> Parallelism:
 
 @per_nest
 def _of_nest(nest: Nest) -> Parallelism:
+    if not any(isinstance(statement, Nest) for statement in nest.body):
+        return _of_flat(nest.loops)
     launches, barriers = _launches(nest)
     return Parallelism(launches, max(1, _at_once(nest)), launches * barriers)
+
+
+def _of_flat(loops: tuple[Loop, ...]) -> Parallelism:
+    """The figures of loops around equations alone, where no thread waits."""
+    extents: dict[str, int] = {}
+    launches = parallel = outside = 1
+    for loop in loops:
+        if loop.axis is not None:
+            if not extents:
+                launches = outside
+            extents[loop.axis] = max(extents.get(loop.axis, 1), loop.extent)
+        else:
+            outside *= loop.extent
+            parallel *= loop.extent if loop.kind == "P" else 1
+    return Parallelism(launches, max(1, prod(extents.values()) * parallel), 0)
 
 
 def _launches(nest: Nest) -> tuple[int, int]:

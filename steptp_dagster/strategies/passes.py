@@ -14,6 +14,7 @@ from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.updates import Operator, Update
 from steptp_dagster.leir.walk import Path, accesses_in, indices_in
+from steptp_dagster.strategies.dataflow import flow_at
 from steptp_dagster.strategies.matching import Renaming, distinguishes, same_domain, unify
 from steptp_dagster.strategies.misses import Reject
 from steptp_dagster.strategies.streaming import is_identity
@@ -24,6 +25,13 @@ NAMES: Final[dict[Operator, str]] = {
     "min": "minimum",
     "+": "sum",
     "*": "product",
+}
+#: The operators of which an equation has one if it is an update by an operation.
+_WRITTEN: Final[dict[Operator, tuple[str, ...]]] = {
+    "max": ("max",),
+    "min": ("min",),
+    "+": ("+", "-"),
+    "*": ("*",),
 }
 
 
@@ -59,9 +67,13 @@ class Passes:
         analysis = Analysis.of(program)
         self.accesses, self.updates = analysis.accesses, analysis.updates
 
-    def is_update(self, statement: Statement, op: str) -> bool:
+    def is_update(self, statement: Statement, op: Operator) -> bool:
         """Whether the equation is a pure update by this operation."""
-        update = self.updates[statement.path]
+        path = statement.path
+        flow = flow_at(self.program.program.nests[path[0]], path[1:])
+        if flow.target not in flow.read or flow.operators.isdisjoint(_WRITTEN[op]):
+            return False
+        update = self.updates[path]
         return update.kind == "update" and update.op == op and not update.subtract
 
     def update(self, statement: Statement) -> Update:

@@ -3,18 +3,14 @@
 from math import prod
 
 from steptp_dagster.leir.analysis import Analysis
-from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.dtypes import DTYPES
-from steptp_dagster.leir.nest_memory import per_nest
+from steptp_dagster.leir.nest_memory import known_nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import (
     Path,
-    accesses_in,
     equations,
-    equations_in,
-    expressions,
     loops_around,
 )
 from steptp_dagster.strategies.evidence import after as after_fact
@@ -104,14 +100,14 @@ def new_tensor_facts(after: SignedProgram, names: tuple[str, ...]) -> tuple[Fact
 
     A private tensor's size is that of one instance: per block or thread.
     """
-    shapes, uses = infer_shapes(after), Analysis.of(after).accesses.by_tensor
+    shapes = infer_shapes(after)
     facts = [pair("new_tensors", value=names)]
     for name in names:
-        access = uses[name][0].access
-        size = prod(shapes[name]) * DTYPES[access.dtype].bytes
+        dtype, scope = _annotation(after, name)
+        size = prod(shapes[name]) * DTYPES[dtype].bytes
         facts += [
-            after_fact("dtype_of", name, value=access.dtype),
-            after_fact("scope_of", name, value=access.scope),
+            after_fact("dtype_of", name, value=dtype),
+            after_fact("scope_of", name, value=scope),
             after_fact("bytes_of", name, value=size),
         ]
     return tuple(facts)
@@ -128,32 +124,30 @@ def removed_tensors(before: SignedProgram, after: SignedProgram) -> tuple[str, .
 
 
 def _only_first(first: SignedProgram, second: SignedProgram) -> tuple[str, ...]:
-    left = {name for nest in second.program.nests for name in _tensors(nest)}
-    names = (name for nest in first.program.nests for name in _tensors(nest))
+    left = {name for nest in second.program.nests for name in known_nest(nest).outline.names}
+    names = (name for nest in first.program.nests for name in known_nest(nest).outline.order)
     return tuple(name for name in dict.fromkeys(names) if name not in left)
 
 
-@per_nest
-def _tensors(nest: Nest) -> tuple[str, ...]:
-    """The tensors of a nest by first occurrence: targets, then values, then guards."""
-    names = (
-        access.name
-        for one in equations_in(nest)
-        for expr in expressions(one.equation)
-        for access in accesses_in(expr)
-    )
-    return tuple(dict.fromkeys(names))
-
-
 def _dtype(program: SignedProgram, name: str) -> str:
-    return Analysis.of(program).accesses.by_tensor[name][0].access.dtype
+    return _annotation(program, name)[0]
+
+
+def _annotation(program: SignedProgram, name: str) -> tuple[str, str]:
+    """Dtype and scope of a tensor that a program touches, as they are at its first access."""
+    for nest in program.program.nests:
+        for touched in known_nest(nest).outline.touched:
+            if touched.name == name and touched.annotation is not None:
+                return touched.annotation[:2]
+    access = Analysis.of(program).accesses.by_tensor[name][0].access
+    return access.dtype, access.scope
 
 
 def removed_facts(before: SignedProgram, after: SignedProgram) -> tuple[Fact, ...]:
     """The tensors that the step removes, with what they took."""
     names = removed_tensors(before, after)
-    shapes, uses = infer_shapes(before), Analysis.of(before).accesses.by_tensor
-    sizes = {n: prod(shapes[n]) * DTYPES[uses[n][0].access.dtype].bytes for n in names}
+    shapes = infer_shapes(before)
+    sizes = {n: prod(shapes[n]) * DTYPES[_dtype(before, n)].bytes for n in names}
     return (
         pair("removed_tensors", value=names),
         *(before_fact("bytes_of", name, value=size) for name, size in sizes.items()),

@@ -2,6 +2,8 @@
 
 import pytest
 
+from steptp_dagster.leir import cost as costs
+from steptp_dagster.leir import nest_memory
 from steptp_dagster.leir.cost import Cost, cost
 from steptp_dagster.leir.fileform import read
 
@@ -78,3 +80,24 @@ def test_subscripts_of_the_target_are_read() -> None:
     found = measured("L^{4}_{a=0}[D^{f32,g}_{I^{i32,g}_{a}}=0;];")
     assert found.bytes_read["g"] == 16
     assert found.bytes_written["g"] == 16
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "max(A^{f16,g}_{tx,a}*2,-W^{f32,g}_{a})**0.5//3",
+        "exp(W^{f32,g}_{a+0}*(a+1)/2)",
+        "W^{f32,g}_{a}+(a*2+1)",
+        "if_then_else(M^{bool,g}_{tx},W^{f32,g}_{a}+1,A^{f16,g}_{tx,a})",
+        "1/2+floor(W^{f32,g}_{a})-inf",
+        "W^{f32,g}_{a}*(1/3)",
+        "M^{bool,g}_{tx}",
+    ],
+)
+def test_what_is_evident_is_what_types_say(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"B^{{4}}_{{tx=0}}L^{{8}}_{{a=0}}[D^{{f32,g}}_{{tx}}={value};];"
+    nest_memory.forget()
+    found = measured(text)
+    monkeypatch.setattr(costs, "_evident", lambda *_: None)
+    nest_memory.forget()
+    assert measured(text) == found
