@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 #: Exit code of a build that Ctrl-C ended, as shells have it.
 STOPPED: Final = 130
+#: How many verdicts say something of this machine only, which are made again.
+UNSETTLED: Final = """
+select count(*) from (
+    select reason from gpu_verification
+    union all select reason from trajectories
+    union all select reason from negatives
+) where list_contains(?, reason)
+"""
 #: One line for each program of users that is broken, or from which no step can start.
 USER_PROBLEMS: Final = """
 select message from (
@@ -89,6 +97,12 @@ def build(
     summary = summarise(paths.data(), time.monotonic() - start, result.run_id)
     for problem in summary["user_problems"]:
         say(f"steptp: {problem}")
+    if summary["unsettled"]:
+        say(
+            f"steptp: {summary['unsettled']} verdicts were not reached on this machine (time, "
+            "memory, a process that died, no compiler); the next build tries them again, with the "
+            "limits of its profile (verification.timeout_s, verification.memory_mb)"
+        )
     emit(summary, lambda: words(summary), as_json=as_json)
 
 
@@ -155,6 +169,7 @@ def summarise(data: Path, seconds: float, run_id: str) -> dict[str, Any]:
     """What a finished build left behind, from the warehouse."""
     from steptp_dagster.dataset.schemas import STABLE
     from steptp_dagster.dataset.warehouse import connect, counts
+    from steptp_dagster.verify.reasons import OF_THE_MACHINE
 
     file = data / "steptp.duckdb"
     with connect(file) as connection:
@@ -171,12 +186,14 @@ def summarise(data: Path, seconds: float, run_id: str) -> dict[str, Any]:
             [run_id],
         ).fetchall()
         problems = connection.execute(USER_PROBLEMS).fetchall()
+        unsettled = connection.execute(UNSETTLED, [sorted(OF_THE_MACHINE)]).fetchall()
     return {
         "seconds": round(seconds, 1),
         "run_id": run_id,
         "computed": dict(fresh),
         "rows": rows,
         "verdicts": dict(verdicts),
+        "unsettled": unsettled[0][0],
         "splits": dict(splits),
         "user_problems": [problem for (problem,) in problems],
         "warehouse": str(file),
