@@ -25,6 +25,7 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import typed_equation
 from steptp_dagster.leir.updates import Update, own_update
 from steptp_dagster.leir.walk import Path
+from steptp_dagster.leir.witness import witnessed
 
 
 class Answer(Enum):
@@ -72,6 +73,8 @@ def touch(first: Use, second: Use, relations: Sequence[Relation]) -> Answer:
         return Answer.NONE
     if proved_apart(first, second, relations):
         return Answer.NONE
+    if witnessed(first, second, relations):
+        return Answer.DEPENDENCE
     constrained = [r for r in relations if r[2] != "*"]
     found = sets.overlap(first, second, constrained)
     if found is False:

@@ -1,9 +1,20 @@
 """Parts of expressions that occur more than once, up to the names of loop indices."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from steptp_dagster.leir.ast import Access, Expr, Index, Loop, Nest
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Expr,
+    Index,
+    Loop,
+    Nest,
+    Unary,
+)
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.typing import typed_equation
@@ -12,6 +23,7 @@ from steptp_dagster.leir.walk import (
     Path,
     accesses_in,
     at,
+    children,
     equations,
     equations_in,
     fresh_indices,
@@ -47,8 +59,18 @@ def repeated(program: SignedProgram) -> tuple[tuple[Occurrence, ...], ...]:
     """
     groups: dict[Key, list[Occurrence]] = {}
     above: dict[Key, list[Key | None]] = {}
+    nests = program.program.nests
+    looks = Counter(look for nest in nests for own in _looks(nest).values() for look in own)
     for one in equations(program.program):
-        for part in _parts(program.program.nests[one.path[0]])[one.path[1:]]:
+        nest, path = nests[one.path[0]], one.path[1:]
+        # what looks like nothing else is equal to nothing else
+        wanted = tuple([looks[look] > 1 for look in _looks(nest)[path]])
+        if not any(wanted):
+            continue
+        known = _parts(nest)
+        if (path, wanted) not in known:
+            known[path, wanted] = tuple(_parts_of(one, wanted))
+        for part in known[path, wanted]:
             found = Occurrence(one, part.expr, part.dtype, part.indices)
             groups.setdefault(part.key, []).append(found)
             above.setdefault(part.key, []).append(part.outer)
@@ -65,7 +87,10 @@ def repeated(program: SignedProgram) -> tuple[tuple[Occurrence, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An operation of an equation of some nest, with its key and that of the one around it."""
+    """An operation of an equation of some nest, with its key and that of the one around it.
+
+    ``outer`` is None also where the operation around it occurs only once.
+    """
 
     expr: Expr
     dtype: str
@@ -74,16 +99,62 @@ class _Part:
     outer: Key | None
 
 
+#: Equal for equal parts: what a node is, and the tensors in it from left to right.
+_Look = tuple[object, tuple[str, ...]]
+
+
 @per_nest
-def _parts(nest: Nest) -> Mapping[Path, tuple[_Part, ...]]:
-    """The operations in the values of a nest, by the equation's path below it."""
-    return {one.path: tuple(_parts_of(one)) for one in equations_in(nest)}
+def _looks(nest: Nest) -> Mapping[Path, tuple[_Look, ...]]:
+    """How the operations in the values of a nest look, pre-order, by the equation's path below it.
+
+    They are those of ``operations_with_parents``.
+    """
+    found: dict[Path, tuple[_Look, ...]] = {}
+    for one in equations_in(nest):
+        looks: list[_Look] = []
+        _look(one.equation.value, looks)
+        found[one.path] = tuple(looks)
+    return found
 
 
-def _parts_of(one: Located) -> Iterator[_Part]:
+def _look(expr: Expr, looks: list[_Look]) -> tuple[str, ...]:
+    """The tensors of an expression; appends how its operations look."""
+    if isinstance(expr, Access):
+        return (expr.name,)
+    if isinstance(expr, Binary | Unary):
+        head: object = expr.op
+    elif isinstance(expr, Call):
+        head = expr.function
+    elif isinstance(expr, Compare):
+        head = expr.ops
+    else:
+        return ()
+    place = len(looks)
+    looks.append((head, ()))
+    names: tuple[str, ...] = ()
+    for child in children(expr):
+        names += _look(child, looks)
+    if names:
+        looks[place] = head, names
+    else:
+        del looks[place:]  # indices and literals alone are no part
+    return names
+
+
+@per_nest
+def _parts(_: Nest) -> dict[tuple[Path, tuple[bool, ...]], tuple[_Part, ...]]:
+    """The wanted operations of a nest, kept by the equation's path below it."""
+    return {}
+
+
+def _parts_of(one: Located, wanted: Sequence[bool]) -> Iterator[_Part]:
+    """The operations of an equation that are wanted, pre-order."""
     starts = {loop.index: loop.start for loop in one.loops}
     keys: dict[int, Key] = {}
-    for typed, parent in operations_with_parents(typed_equation(one.equation).value):
+    operations = operations_with_parents(typed_equation(one.equation).value)
+    for (typed, parent), may_recur in zip(operations, wanted, strict=True):
+        if not may_recur:
+            continue
         indices = tuple(
             dict.fromkeys([e.name for e in iter_expr(typed.expr) if isinstance(e, Index)])
         )
@@ -91,7 +162,7 @@ def _parts_of(one: Located) -> Iterator[_Part]:
         canonical = substitute(typed.expr, {name: Index(next(names)) for name in indices})
         key = canonical, typed.dtype.name, tuple([starts[name] for name in indices])
         keys[id(typed)] = key
-        outer = None if parent is None else keys[id(parent)]
+        outer = None if parent is None else keys.get(id(parent))
         yield _Part(typed.expr, typed.dtype.name, indices, key, outer)
 
 

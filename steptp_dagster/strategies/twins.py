@@ -3,9 +3,21 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Loop, Nest
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Equation,
+    Expr,
+    Index,
+    Int,
+    Loop,
+    Nest,
+    Real,
+    Unary,
+)
 from steptp_dagster.leir.walk import children, indices_in, iter_expr
-from steptp_dagster.strategies.rewrite import rename_loops
 from steptp_dagster.strategies.slicing import Slice
 
 
@@ -61,37 +73,55 @@ def twins(first: Nest, second: Nest) -> Twins | None:
     """The correspondence of two nests, or None where kinds of loops or the equations differ."""
     if [(a.kind, a.axis) for a in first.loops] != [(b.kind, b.axis) for b in second.loops]:
         return None
-    by = {b.index: a.index for a, b in zip(first.loops, second.loops, strict=True)}
-    renamed = rename_loops(second, by)
-    mine, yours = single(first), single(renamed) if isinstance(renamed, Nest) else None
+    mine, yours = single(first), single(second)
     if mine is None or yours is None:
         return None
+    by = {b.index: a.index for a, b in zip(first.loops, second.loops, strict=True)}
     names: dict[str, str] = {}
     pairs = ((mine.target, yours.target), (mine.value, yours.value))
-    if not all(_alike(a, b, names) for a, b in pairs):
+    if not all(_alike(a, b, names, by) for a, b in pairs):
         return None
     if len(set(names.values())) < len(names):
         return None
     return Twins(first.loops, second.loops, mine, names)
 
 
-def _alike(a: Expr, b: Expr, names: dict[str, str]) -> bool:
-    """Whether two expressions are equal up to tensor names; fills ``names``."""
+def _alike(a: Expr, b: Expr, names: dict[str, str], by: Mapping[str, str]) -> bool:
+    """Whether two expressions are equal up to tensor names, with the second's indices renamed.
+
+    Fills ``names``.
+    """
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Index) and isinstance(b, Index):
+        return a.name == by.get(b.name, b.name)
     if isinstance(a, Access) and isinstance(b, Access):
-        if (a.dtype, a.scope, len(a.subscripts)) != (b.dtype, b.scope, len(b.subscripts)):
+        if (a.dtype, a.scope) != (b.dtype, b.scope):
             return False
         if names.setdefault(a.name, b.name) != b.name:
             return False
-    elif type(a) is not type(b) or _head(a) != _head(b):
+    elif _head(a) != _head(b):
         return False
-    below = list(zip(children(a), children(b), strict=False))
-    return len(children(a)) == len(children(b)) and all(_alike(x, y, names) for x, y in below)
+    mine, yours = children(a), children(b)
+    return len(mine) == len(yours) and all(
+        _alike(x, y, names, by) for x, y in zip(mine, yours, strict=True)
+    )
 
 
-def _head(expr: Expr) -> tuple[object, ...]:
+def _head(expr: Expr) -> object:
     """What a node that is no access is, apart from its children."""
-    fields = ("value", "text", "name", "op", "ops", "function")
-    return tuple(getattr(expr, field, None) for field in fields)
+    match expr:
+        case Binary() | Unary():
+            return expr.op
+        case Call():
+            return expr.function
+        case Compare():
+            return expr.ops
+        case Int():
+            return expr.value
+        case Real():
+            return expr.text
+    return None
 
 
 def joined_dimensions(found: Twins, index: str) -> dict[str, Slice] | None:

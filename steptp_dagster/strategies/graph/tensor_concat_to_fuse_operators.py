@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Loop, Nest, Statement
 from steptp_dagster.leir.dependence import Answer, can_move
 from steptp_dagster.leir.printer import expr_text, loops_text
@@ -98,7 +99,7 @@ class TensorConcatToFuseOperators(Strategy):
     def _candidates(self, program: SignedProgram, i: int, found: Twins) -> Iterator[Site | Refusal]:
         for loop, _ in found.candidates:
             site = Site.of(self.name, (i,), loop=loop.index)
-            built = _built(program, i, found, loop.index)
+            built = _built(program, i, loop.index)
             if isinstance(built, tuple):
                 yield Refusal(self.name, (i,), *built)
                 continue
@@ -182,12 +183,13 @@ class _Joined:
 def _at(program: SignedProgram, site: Site) -> tuple[Twins, _Joined]:
     found = _pair(program, site.path[0])
     if isinstance(found, Twins):
-        built = _built(program, site.path[0], found, site.text("loop"))
+        built = _built(program, site.path[0], site.text("loop"))
         if isinstance(built, _Joined):
             return found, built
     raise ValueError(f"no site of this program: {site.describe()}")
 
 
+@per_program
 def _pair(program: SignedProgram, i: int) -> Twins | tuple[str, str]:
     """The nests ``i`` and ``i + 1`` as twins, or the first precondition that fails."""
     first, second = program.program.nests[i : i + 2]
@@ -208,7 +210,12 @@ def _pair(program: SignedProgram, i: int) -> Twins | tuple[str, str]:
     return found
 
 
-def _built(program: SignedProgram, i: int, found: Twins, index: str) -> _Joined | tuple[str, str]:
+@per_program
+def _built(program: SignedProgram, i: int, index: str) -> _Joined | tuple[str, str]:
+    """The result, or the precondition of the nests or of the loop that fails."""
+    found = _pair(program, i)
+    if not isinstance(found, Twins):
+        return found
     dimensions = joined_dimensions(found, index)
     target = found.equation.target
     if dimensions is None or target.name not in dimensions:
