@@ -2,6 +2,7 @@
 
     python benchmarks/sweep.py [--sites 6 | --all] [--seed 0] [--work 1500] [--out FILE --resume]
     python benchmarks/sweep.py --form inlined    # as dead-code, repeated-code, naive
+    python benchmarks/sweep.py --after operator_fusion --strategy operator_fission
     python benchmarks/sweep.py --chains 1000 --length 4
     python benchmarks/sweep.py --count           # sites only, at default shapes
     python benchmarks/sweep.py --report FILE     # the table of an earlier run
@@ -298,6 +299,7 @@ class Options:
     out: Path | None
     work: int | None
     form: str
+    after: str | None
 
 
 def one(name: str, chosen: Strategy, reference: Reference, options: Options) -> dict[str, Any]:
@@ -328,17 +330,28 @@ def one(name: str, chosen: Strategy, reference: Reference, options: Options) -> 
     return line | {"findings": findings}
 
 
-def sweep(names: list[str], wanted: list[Strategy], options: Options) -> list[Any]:
-    """All lines; those already in the file are not made again."""
-    lines = read(options.out)
-    done = {(x["source"], x["strategy"]) for x in lines}
+def starts(names: list[str], options: Options) -> Iterator[tuple[str, str | None, SignedProgram]]:
+    """The programs to start from, by source: itself, or what a step of ``options.after`` gives."""
     for name in names:
-        missing = [s for s in wanted if (name, s.name) not in done]
-        if not missing:
-            continue
         program = translated(name, options.work, options.seed, options.form)
         if program is None:
             print(f"{name}: no program of form {options.form}", flush=True)
+        elif options.after is None:
+            yield name, None, program
+        else:
+            first = strategies()[options.after]
+            sites = first.survey(program).sites
+            for site in sample(sites, options.sites, f"{options.seed} {name} {first.name}"):
+                yield name, site.describe(), first.apply(program, site)
+
+
+def sweep(names: list[str], wanted: list[Strategy], options: Options) -> list[Any]:
+    """All lines; those already in the file are not made again."""
+    lines = read(options.out)
+    done = {(x["source"], x.get("start"), x["strategy"]) for x in lines}
+    for name, start_site, program in starts(names, options):
+        missing = [s for s in wanted if (name, start_site, s.name) not in done]
+        if not missing:
             continue
         start = time.process_time()
         reference = Reference(program, options.seed)
@@ -347,7 +360,7 @@ def sweep(names: list[str], wanted: list[Strategy], options: Options) -> list[An
             continue
         steps = 0
         for chosen in missing:
-            line = one(name, chosen, reference, options)
+            line = {"start": start_site, **one(name, chosen, reference, options)}
             lines.append(line)
             steps += line["tried"]
             for finding in line["findings"]:
@@ -371,9 +384,10 @@ def read(out: Path | None) -> list[Any]:
 def report(lines: list[Any]) -> int:
     """Print the table; the number of findings."""
     total: dict[str, Counter[str]] = defaultdict(Counter)
+    hit = {(x["strategy"], x["source"]) for x in lines if x["sites"]}
     for line in lines:
         row = total[line["strategy"]]
-        row["programs"] += line["sites"] > 0
+        row["programs"] = sum(1 for name, _ in hit if name == line["strategy"])
         row["sites"] += line["sites"]
         row["tried"] += line["tried"]
         for finding in line["findings"]:
@@ -453,6 +467,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="all sites")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=int, default=1500)
+    parser.add_argument("--published", action="store_true", help="without sources of our own")
     parser.add_argument("--source", action="append", help="only these sources")
     parser.add_argument("--strategy", action="append", help="only these strategies")
     parser.add_argument("--out", type=Path)
@@ -460,17 +475,23 @@ def main() -> int:
     parser.add_argument("--report", type=Path)
     parser.add_argument("--count", action="store_true", help="list sites only, default shapes")
     parser.add_argument("--form", choices=FORMS, default="composed")
+    parser.add_argument("--after", choices=sorted(strategies()), help="begin with such a step")
     parser.add_argument("--chains", type=int, default=0)
     parser.add_argument("--length", type=int, default=4)
     given = parser.parse_args()
     if given.report:
-        return 1 if report(read(given.report)) else 0
+        wanted_names = {n for n, s in SOURCES.items() if s.origin == "published"}
+        lines = read(given.report)
+        if given.published:
+            lines = [x for x in lines if x["source"] in wanted_names]
+        return 1 if report(lines) else 0
     if given.out and given.out.exists() and not given.resume:
         parser.error(f"{given.out} exists; --resume goes on with it")
-    names = sorted(given.source or SOURCES)
+    library = [n for n, s in SOURCES.items() if s.origin == "published" or not given.published]
+    names = sorted(given.source or library)
     wanted = [s for n, s in strategies().items() if not given.strategy or n in given.strategy]
     most, work = None if given.all else given.sites, None if given.count else given.work
-    options = Options(most, given.seed, given.out, work, given.form)
+    options = Options(most, given.seed, given.out, work, given.form, given.after)
     if given.chains:
         return 1 if chains(names, options, given.chains, given.length) else 0
     if given.count:
@@ -481,13 +502,11 @@ def main() -> int:
 def counted(names: list[str], wanted: list[Strategy], options: Options) -> int:
     """Sites at default shapes, without steps."""
     lines = []
-    for name in names:
-        program = translated(name, options.work, options.seed, options.form)
-        if program is not None:
-            for chosen in wanted:
-                sites = len(chosen.survey(program).sites)
-                row = {"source": name, "strategy": chosen.name, "sites": sites, "tried": 0}
-                lines.append(row | {"findings": []})
+    for name, _, program in starts(names, options):
+        for chosen in wanted:
+            sites = len(chosen.survey(program).sites)
+            row = {"source": name, "strategy": chosen.name, "sites": sites, "tried": 0}
+            lines.append(row | {"findings": []})
     return 1 if report(lines) else 0
 
 
