@@ -19,11 +19,11 @@ from steptp_dagster.dataset.stages.judgements import update_judgements
 from steptp_dagster.dataset.stages.steps import update_steps
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.leir.canonical import leir_id
-from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies import plugins
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.record import Verdict, rejection
+from tests.support.large import matmul
 from tests.support.rows import fill, key, source_row
 
 #: A strategy that does the same as another one, and leaves small programs alone: of its steps
@@ -48,14 +48,6 @@ FOLDERS = (
     *("surveys", "transformed_steps", "step_programs"),
     *("verdicts", "gpu_verification", "trajectories", "negatives"),
 )
-
-
-def matmul(m: int, n: int, k: int) -> SignedProgram:
-    return read(
-        f"# input A f32[{m},{k}]\n# input C f32[{k},{n}]\n# output D f32[{m},{n}]\n"
-        f"B^{{{m}}}_{{tx=0}}L^{{{n}}}_{{a=0}}L^{{{k}}}_{{c=0}}"
-        "[D^{f32,g}_{tx,a}=D^{f32,g}_{tx,a}+A^{f32,g}_{tx,c}*C^{f32,g}_{c,a};];"
-    ).signed
 
 
 #: Too large to run, with its siblings; and one that is run.

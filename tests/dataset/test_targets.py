@@ -21,6 +21,7 @@ from steptp_dagster.strategies.step import Step, take
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.record import KernelFigures, Verdict
 from steptp_dagster.verify.verdict import verify
+from tests.support.large import matmul
 from tests.support.rows import all_rows, key, tables
 
 KERNEL = KernelFigures(0, (6, 1, 1), (4, 1, 1), 32, 0, 0, 0, 16, 2, 0.5)
@@ -55,14 +56,6 @@ def only(units: list[Unit], programs: dict[str, SignedProgram], *more: SmallChai
     rows = [{**m.rows["verdicts"][0], "unit": m.unit.key} for m in made]
     VERDICTS.validate(frame(VERDICTS, rows))
     return rows
-
-
-def matmul(m: int, n: int, k: int) -> SignedProgram:
-    return read(
-        f"# input A f32[{m},{k}]\n# input C f32[{k},{n}]\n# output D f32[{m},{n}]\n"
-        f"B^{{{m}}}_{{tx=0}}L^{{{n}}}_{{a=0}}L^{{{k}}}_{{c=0}}"
-        "[D^{f32,g}_{tx,a}=D^{f32,g}_{tx,a}+A^{f32,g}_{tx,c}*C^{f32,g}_{c,a};];"
-    ).signed
 
 
 LARGE = matmul(512, 1024, 2048)
