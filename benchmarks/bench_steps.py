@@ -9,6 +9,10 @@ and the medians of three parts: the survey, applying with the check of the resul
 explanation. The target is a median of 1.5 ms per step for enumerating and applying, explanations
 aside: ``unexplained``; the column behind it is the same time over all steps, not cases.
 
+Mathematical strategies survey the programs of ``FORMULAS`` as well, which others have little use
+for. A source may be followed by what is done to it first: ``GELU:inlined`` puts formulas in one
+piece, ``softmax:online_softmax`` takes the first step of that strategy.
+
 A survey takes a valid program, so that the program itself has been checked when a case begins;
 nothing else is known of it. Cases with more than ``MOST`` sites take an even sample of the sites;
 their survey counts in the same proportion. Garbage is collected as rarely as in the workers of a
@@ -27,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import process_time
 
+from steptp_dagster.dataset.inlined import inlined
 from steptp_dagster.leir import nest_memory
 from steptp_dagster.leir.collector import collect_rarely
 from steptp_dagster.leir.fileform import read, write
@@ -58,6 +63,36 @@ SAMPLE = (
     "Conv2d_Add_Scale_Sigmoid_GroupNorm",
     "Conv3d_Softmax_MaxPool_MaxPool",
 )
+FORMULAS = (
+    "LeakyReLU",
+    "FocalLoss",
+    "BetaLogDensity",
+    "PoissonLogLikelihood",
+    "PadeTanh:inlined",
+    "PolynomialActivation:inlined",
+    "ResidualModulation:inlined",
+    "HarmonicMix:inlined",
+    "LogOdds:inlined",
+    "LogNormalLogDensity:inlined",
+    "BetaLogDensity:inlined",
+    "LogSumOfProducts:inlined",
+    "CategoricalEntropy:inlined",
+    "GaussianDivergence:inlined",
+    "LomaxSecondMoment:inlined",
+    "PearsonResiduals:inlined",
+    "DensityRatio:inlined",
+    "SaturationElasticity:inlined",
+    "FoldedNormalization:inlined",
+    "GaussianKernel",
+    "Matmul_Scaling_ResidualAdd:inlined",
+    "conv1d_conv1d",
+    "conv2d_conv2d",
+    "softmax:normal_loop_max_to_prefix_max",
+    "LogSoftmax:normal_loop_max_to_prefix_max",
+    "CrossEntropyLoss:online_softmax",
+    "MinGPTCausalAttention:online_softmax",
+    "GQA_max:normal_loop_summation_on_exp_to_prefix_summation_on_exp",
+)
 MOST = 60
 
 
@@ -82,6 +117,24 @@ class Case:
     def unexplained(self) -> float:
         """Milliseconds per step without the explanation."""
         return self.per_step - self.explaining / self.steps * 1e3
+
+
+def prepared(name: str) -> SignedProgram:
+    """A source at its first sampled shape, with what is to be done to it first."""
+    source, *changes = name.split(":")
+    program = translated(source)
+    for change in changes:
+        after = inlined(program, 0) if change == "inlined" else first_step(change, program)
+        if after is None:
+            raise SystemExit(f"{name}: {change} does nothing")
+        program = after
+    return program
+
+
+def first_step(name: str, program: SignedProgram) -> SignedProgram | None:
+    """The program after the step of a strategy at its first site."""
+    sites = strategy(name).survey(program).sites
+    return strategy(name).apply(program, sites[0]) if sites else None
 
 
 def translated(name: str) -> SignedProgram:
@@ -143,11 +196,13 @@ def main(arguments: Sequence[str]) -> None:
     """Run the cases and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--strategy", action="append", choices=sorted(strategies()))
-    parser.add_argument("--sources", nargs="*", default=SAMPLE)
+    parser.add_argument("--sources", nargs="*")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
     wanted = parser.parse_args(arguments)
     names = wanted.strategy or sorted(strategies())
-    texts = {source: write(translated(source)) for source in wanted.sources}
+    formulas = any(strategy(name).level == "math" for name in names)
+    sources = wanted.sources or (*SAMPLE, *(FORMULAS if formulas else ()))
+    texts = {source: write(prepared(source)) for source in sources}
     importlib.import_module("islpy")  # is imported when first needed, and belongs to no case
     collect_rarely()
     profile = cProfile.Profile()
@@ -159,7 +214,9 @@ def main(arguments: Sequence[str]) -> None:
         f"{'survey':>8} {'apply':>8} {'explain':>8} {'unexplained':>11} {'by step':>8}"
     )
     for name in names:
-        found = [c for source, text in texts.items() if (c := case(name, source, text))]
+        left_out = () if wanted.sources or strategy(name).level == "math" else FORMULAS
+        own = {source: text for source, text in texts.items() if source not in left_out}
+        found = [c for source, text in own.items() if (c := case(name, source, text))]
         every += found
         if found:
             print(line(name, found), flush=True)
