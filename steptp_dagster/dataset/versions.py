@@ -154,7 +154,7 @@ def _homes(names: tuple[str, ...]) -> dict[str, Path]:
 def _strategy_files() -> tuple[tuple[Path, str], ...]:
     """All Python files of the strategies' folder: resolved, and relative to the library."""
     files = _files(ROOT / "strategies")
-    return tuple((f.resolve(), str(f.relative_to(ROOT))) for f in files)
+    return tuple((f.resolve(), f.relative_to(ROOT).as_posix()) for f in files)
 
 
 def _files(path: Path) -> list[Path]:
@@ -232,13 +232,22 @@ def _used(home: Path, homes: set[Path]) -> set[Path]:
 @cache
 def _imported(file: Path) -> frozenset[Path]:
     """The files of the strategies' folder that a file imports, wherever in it."""
-    known = {path for path, _ in _strategy_files()}
+    known = _strategy_modules()
     found = set()
     for first, names, second in _IMPORTS.findall(_content(file).decode()):
         module = first or second
-        for place in (module, *(f"{module}.{name}" for name in _NAMES.findall(names))):
-            found.add(ROOT.parent.joinpath(*place.split(".")).with_suffix(".py").resolve())
-    return frozenset(known & found)
+        places = (module, *(f"{module}.{name}" for name in _NAMES.findall(names)))
+        found |= {known[place] for place in places if place in known}
+    return frozenset(found)
+
+
+@cache
+def _strategy_modules() -> dict[str, Path]:
+    """The files of the strategies' folder by dotted name."""
+    return {
+        f"{ROOT.name}.{path.removesuffix('.py').replace('/', '.')}": file
+        for file, path in _strategy_files()
+    }
 
 
 def _plugin_digest(home: Path) -> str:
