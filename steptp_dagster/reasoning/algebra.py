@@ -34,7 +34,7 @@ from steptp_dagster.reasoning.kinds import (
     name_of,
     path_of,
 )
-from steptp_dagster.strategies.algebra.conditions import CLAIMS
+from steptp_dagster.strategies.algebra.conditions import CLAIMS, reason
 from steptp_dagster.strategies.algebra.conditions import new_parts as find_new_parts
 from steptp_dagster.strategies.algebra.conditions import takes_infinity as may_be_infinite
 from steptp_dagster.strategies.algebra.data import data_of, values_of
@@ -107,14 +107,17 @@ def part_dtype(signed: SignedProgram, path: Value, text: Value) -> str:
     raise DerivationError(f"{text!r} has no type")
 
 
-def value_is(signed: SignedProgram, path: Value, text: Value, claim: Value) -> str:
-    """Why a value has a property (``conditions.CLAIMS``), for all data of the program."""
+def value_is(signed: SignedProgram, path: Value, text: Value, claim: Value) -> Value:
+    """Why a value has a property (``conditions.CLAIMS``), for all data of the program.
+
+    A rule in words, or the rule and bounds.
+    """
     equation_at(signed, path)
     test = CLAIMS.get(name_of(claim))
     found = values_of(signed).of(_expr(text), path_of(path))
     if test is None or not test(found):
         raise DerivationError(f"{text!r} is not known to be {claim!r}")
-    return found.why
+    return reason(found, name_of(claim))
 
 
 def power_bound(signed: SignedProgram, path: Value, text: Value) -> int:

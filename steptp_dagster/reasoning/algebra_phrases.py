@@ -28,13 +28,31 @@ def _stands_for(fact: Fact) -> str:
     return f"{letter} {'stands' if fact.value else 'does not stand'} for {_text(fact)}"
 
 
+#: Claims in other words than their names.
+_CLAIMS: Final = {
+    "moderate": "neither close to zero nor huge",
+    "mild": "small",
+    "nonnegative": "not negative",
+    "nonpositive": "not positive",
+    "nonzero": "not zero",
+}
+#: Rules of values that explain nothing beside bounds.
+_PLAIN: Final = ("a sum", "a difference", "a product", "a quotient", "a power", "a number")
+
+
 def _value_is(fact: Fact) -> str:
-    return f"{_text(fact)} is {fact.arguments[2]} ({_reason(fact.value)})"
+    if not isinstance(fact.value, tuple):
+        claim = _CLAIMS.get(str(fact.arguments[2]), str(fact.arguments[2]))
+        return f"{_text(fact)} is {claim} ({_reason(fact.value)})"
+    why, low, high = fact.value
+    where = "" if why in _PLAIN else f" ({_reason(why)})"
+    # what follows from bounds is what the precondition says
+    return f"{_text(fact)} lies between {format(low, 'g')} and {format(high, 'g')}{where}"
 
 
 def _reason(value: Value) -> str:
     """A reason in words; with numbers or signs in it, it is marked as what a fact holds."""
-    text = str(value)
+    text = "as declared" if value == "its declared range" else str(value)
     return text if text.replace(" ", "").replace("-", "").isalpha() else code(text)
 
 
@@ -84,12 +102,9 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "is_shift": lambda f: (
         f"{_text(f)} is {'a' if f.value else 'no'} score minus the maximum of its row"
     ),
-    "power_bound": lambda f: (
-        f"{_text(f)} does not exceed two to the power of {f.value} in magnitude"
-    ),
+    "power_bound": lambda f: f"{_text(f)} is at most two to the power of {f.value} in size",
     "new_bound": lambda f: (
-        f"{_text(f)} does not exceed two to the power of {f.value} as long as what it is made of is"
-        " a number"
+        f"{_text(f)}, made of numbers, is at most two to the power of {f.value} in size"
     ),
     "factor_of": _factor,
     "constant_sum": lambda f: (
@@ -112,10 +127,10 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "sources_of": _sources,
     "decided_by": _decided,
     "amplified_by": _amplified,
-    "law": lambda f: f"the law is {codes(f.value)}, {code(str(f.arguments[0]))}",
+    "law": lambda f: f"the law is {codes(f.value)}",
     "new_parts": _new,
     "same_algebra": lambda f: (
-        f"the right sides of {_where(f)} are {'one function' if f.value else 'two functions'} of"
-        " what they read"
+        f"tried with random elements, both right sides of {_where(f)}"
+        f" {'agree' if f.value else 'differ'}"
     ),
 }

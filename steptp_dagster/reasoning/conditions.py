@@ -34,6 +34,7 @@ OBVIOUS: Final = frozenset(
         "order-immaterial",
         "row-of-one",
         "runs-once",
+        "types-differ",
     }
 )
 
@@ -53,7 +54,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "no other loop of the kernel stands on the axis",
         "sibling loops on one axis would have to agree on its extent",
     ),
-    "axis-taken": Condition("the axis is free", "two nested loops cannot be one hardware index"),
+    "axis-taken": Condition("the axis is free", "two nested loops would share one hardware index"),
     "base-may-be-negative": Condition(
         "the base is not negative", "its power or logarithm would not be a number"
     ),
@@ -77,7 +78,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "no dependence is turned round", "an element would be read before it is written"
     ),
     "dependence-unknown": Condition(
-        "dependences are decided", "what cannot be decided is never taken for legal"
+        "dependences are decided", "a wrong result could not be ruled out"
     ),
     "digits-may-cancel": Condition(
         "no digits cancel that stood before", "a difference of nearly equal terms would lose digits"
@@ -107,10 +108,10 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "both tiles leave work outside", "a tile as long as its loop tiles nothing"
     ),
     "factor-may-be-infinite": Condition(
-        "the factor is finite", "infinity times zero is not a number"
+        "no infinity gets in", "where infinity meets zero there would be no number"
     ),
     "factor-may-not-be-positive": Condition(
-        "every factor is positive", "the logarithm of another number does not exist"
+        "the factor is positive", "a negative one would exchange the larger and the smaller value"
     ),
     "factor-may-vanish": Condition(
         "the factor is never zero", "dividing by it would not be allowed"
@@ -119,7 +120,8 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "the size of the factor is known", "a product with it might overflow or vanish"
     ),
     "guard-reads-tensor": Condition(
-        "no guard reads a tensor", "its read would happen in iterations beyond the end, too"
+        "no bound is added to a guard that reads a tensor",
+        "its read would happen in iterations beyond the end, too",
     ),
     "guarded": Condition("no guard is in the way", "some elements would not be written"),
     "guarded-by-reduction": Condition(
@@ -152,16 +154,16 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "the iterations of both loops are independent", "the joined loop would mix their order"
     ),
     "kinds-differ": Condition(
-        "both loops are of one kind", "one loop cannot run in two ways at once"
+        "both loops are of one kind", "one loop would have to run in two ways at once"
     ),
     "kernels-differ": Condition(
         "both results come from one kernel", "one pass could not compute both"
     ),
     "known-variable": Condition(
-        "the tensor is an intermediate", "inputs and outputs keep their names, shapes and places"
+        "the tensor is an intermediate", "callers would no longer find it as they know it"
     ),
     "lanes-diverge": Condition(
-        "all lanes take the same branch", "a vector has one instruction for all lanes"
+        "all lanes take the same branch", "one vector would need several instructions"
     ),
     "lanes-unavailable": Condition(
         "the hardware has vectors of that many lanes", "no instruction would move them together"
@@ -176,7 +178,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "loops-differ": Condition(
         "both passes go over the same rows", "one pass could not take the place of both"
     ),
-    "loops-inside": Condition("no loop stands inside", "lanes cannot run loops of their own"),
+    "loops-inside": Condition("no loop stands inside", "each lane would run a loop of its own"),
     "nest-shared": Condition(
         "the statement stands alone in its nest", "its neighbours would be divided with it"
     ),
@@ -223,7 +225,8 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "an input runs along the loop", "both halves would read the same"
     ),
     "operand-private": Condition(
-        "the operands can be read at the new place", "private values do not outlive their nest"
+        "the operands can be read at the new place",
+        "a private value would have to outlive its nest",
     ),
     "operand-redefined": Condition(
         "the operands still hold the same values", "the reader would see later ones"
@@ -251,7 +254,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "the shared loops still carry nothing", "parallel iterations would depend on each other"
     ),
     "parallel-nested": Condition(
-        "no other parallel loop is around or inside", "one level of parallel loops is allowed"
+        "no other parallel loop is around or inside", "threads would have to start threads"
     ),
     "power-may-overflow": Condition(
         "no power can overflow that did not before", "infinity would appear where a number was"
@@ -353,7 +356,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "the lanes touch neighbours", "a vector moves neighbouring elements only"
     ),
     "sum-private-elsewhere": Condition(
-        "the sum can be read where it is needed", "private values do not outlive their nest"
+        "the sum can be read where it is needed", "a private value would have to outlive its nest"
     ),
     "table-too-large": Condition(
         "the table stays small", "looking a subscript up would cost more than computing it"
@@ -377,7 +380,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "each element is reduced once", "a second round would start from the first one's result"
     ),
     "term-may-be-infinite": Condition(
-        "the term is a number", "an infinity minus itself is no number"
+        "the term is a number", "an infinity minus itself would leave no number"
     ),
     "term-may-be-larger": Condition(
         "no term is larger than what it came from", "digits would drown in a larger term"
@@ -386,7 +389,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "all terms have one sign", "terms of both signs could cancel"
     ),
     "thread-axes-differ": Condition(
-        "both nests use the same thread axes", "a kernel has one shape of thread block"
+        "both nests use the same thread axes", "one kernel would need two shapes of thread block"
     ),
     "threads-differ": Condition(
         "all statements of the kernel keep the same axes", "some threads would run others' work"
@@ -416,7 +419,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "value-may-overflow": Condition(
         "no value can overflow that did not before", "infinity would appear where a number was"
     ),
-    "vector-not-innermost": Condition("vector loops stay innermost", "a vector holds no loop"),
+    "vector-not-innermost": Condition(
+        "vector loops stay innermost", "a vector would have to hold a loop"
+    ),
     "vector-too-wide": Condition(
         "the vector fits one access", "no instruction moves that many bytes"
     ),

@@ -117,8 +117,9 @@ def _guard(fact: Fact) -> str:
 def _accesses(verb: str) -> Phrase:
     def build(fact: Fact) -> str:
         tensor = code(str(fact.arguments[1]))
-        found = codes(fact.value) if fact.value else "not at all"
-        return f"{_where(fact)} {verb} {tensor} as {found}"
+        if not fact.value:
+            return f"{_where(fact)} does not {verb} {tensor}"
+        return f"{_where(fact)} {verb}s {tensor} as {codes(fact.value)}"
 
     return build
 
@@ -188,7 +189,7 @@ def _cost(fact: Fact) -> str:
 
 def _cost_change(fact: Fact) -> str:
     figure = FIGURES[str(fact.arguments[0])]
-    return f"{figure} change by {fact.value}"
+    return f"the count of {figure} changes by {fact.value}"
 
 
 def _sites(fact: Fact) -> str:
@@ -296,8 +297,8 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "trip_count": lambda f: f"{_where(f)} has {f.value} iteration{'' if f.value == 1 else 's'}",
     "reads": lambda f: f"{_where(f)} reads {codes(f.value)}",
     "writes": lambda f: f"{_where(f)} writes {codes(f.value)}",
-    "read_texts": _accesses("reads"),
-    "write_texts": _accesses("writes"),
+    "read_texts": _accesses("read"),
+    "write_texts": _accesses("write"),
     "element_reads": _elements("reads elements of"),
     "element_writes": _elements("writes elements of"),
     "uses_index": _uses,
@@ -321,10 +322,10 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "dead_equations": _dead,
     "cost": _cost,
     "interchange": _interchange,
-    "loops_inside": _of_loop("contains the loops {}", "contains no other loop"),
+    "loops_inside": _of_loop("runs around {}", "contains no other loop"),
     "axes_in_use": _of_statement("runs on the axes {}", "runs on no hardware axis"),
     "parallel_loops": _of_statement(
-        "has the parallel loops {} around or in it", "has no parallel loop around or in it"
+        "has no parallel loops around or in it but {}", "has no parallel loop around or in it"
     ),
     "launch_loops": _of_statement(
         "is launched once per iteration of {}", "needs no serial loop of launches"

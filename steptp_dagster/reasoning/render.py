@@ -6,7 +6,7 @@ function of site, explanation and style alone; among equivalent wordings the exp
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from steptp_dagster.strategies.facts import Evidence, Explanation, Fact, Value
 from steptp_dagster.strategies.soundness import RULES
 
 #: What a phrase starts with where it is about a loop, a statement or a tensor.
-_SUBJECT: Final = re.compile(r"((?:loop `\w+` at )?statement [\d.]+|`\w+`) ")
+_SUBJECT: Final = re.compile(r"((?:loop `\w+` at )?statement [\d.]+|`\w+`|the step) ")
 #: What the text says of the values, by the numerics of the rule.
 EQUALITY_SENTENCES: Final = {
     "exact": "The values are equal bit for bit.",
@@ -63,7 +63,7 @@ def render_text(
                 None,
                 (
                     decision,
-                    _facts(_new(explanation.decision, told, style.proofs)),
+                    _decided(explanation.decision, site, told, style),
                     _alternatives(explanation.alternatives, style),
                 ),
             )
@@ -130,9 +130,34 @@ def _clauses(facts: Iterable[Fact]) -> tuple[str, ...]:
     """Facts as clauses, in runs of one side; a run about the result says so once."""
     clauses: list[str] = []
     for is_after, run in groupby(facts, key=lambda fact: fact.side == "after"):
-        told = _joined([phrase(fact) for fact in run])
+        told = _joined(_phrases(run))
         clauses.append(f"after the step, {'; '.join(told)}" if is_after else "; ".join(told))
     return tuple(clauses)
+
+
+def _phrases(facts: Iterable[Fact]) -> list[str]:
+    """The clauses of facts; equal bounds in a row, and equal ranges, are said once."""
+    clauses: list[str] = []
+    for about, run in groupby(facts, key=_bound):
+        own = list(run)
+        if about is None or len(own) == 1:
+            clauses += map(phrase, own)
+            continue
+        texts = listed(code(str(fact.arguments[1])) for fact in own)
+        alone = phrase(own[0])
+        one = code(str(own[0].arguments[1]))
+        said = alone.removeprefix(one)
+        for singular, plural in (("is ", "are "), ("lies ", "lie ")):
+            said = said.replace(f" {singular}", f" {plural}", 1)
+        clauses.append(f"{texts}{said}")
+    return clauses
+
+
+def _bound(fact: Fact) -> tuple[str, str, Value] | None:
+    """What tells bounds of different values apart; None for other facts."""
+    if fact.kind not in ("new_bound", "power_bound", "value_is"):
+        return None
+    return fact.kind, str(fact.arguments[-1]) if fact.kind == "value_is" else "", fact.value
 
 
 def _joined(phrases: Sequence[str]) -> list[str]:
@@ -189,6 +214,32 @@ def _conditions(
         more = "; and so on" if len(distinct) > style.named else ""
         ordered.append(f"{choose.pick(OTHERS)} {found}{more}.")
     return ordered
+
+
+def _decided(facts: tuple[Fact, ...], site: Site, told: dict[Fact, None], style: Style) -> str:
+    """What the parameters lead to; a law in one sentence with what its letters stand for."""
+    law = next((fact for fact in facts if fact.kind == "law"), None)
+    letters = _new((f for f in facts if f.kind == "stands_for"), told, style.facts)
+    if law is None or not letters:
+        return _facts(_new(facts, told, style.proofs))
+    named = listed(
+        _letters(letters, [value for name, value in site.parameters if name == "choice"])
+    )
+    others = (fact for fact in facts if fact.kind not in ("law", "stands_for"))
+    told[law] = None
+    return _told((f"{phrase(law)}, where {named}", *_clauses(_new(others, told, style.proofs))))
+
+
+def _letters(letters: Iterable[Fact], chosen: Sequence[Value]) -> Iterator[str]:
+    """What letters stand for, the verb once; what was chosen is quoted already."""
+    verb = "stands for"
+    for fact in letters:
+        _, text, letter = fact.arguments
+        if text in chosen:
+            yield f"{code(str(letter))} is the choice"
+        else:
+            yield f"{code(str(letter))} {verb} {code(str(text))}"
+            verb = "for"
 
 
 def _alternatives(facts: tuple[Fact, ...], style: Style) -> str:

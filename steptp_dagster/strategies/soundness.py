@@ -302,8 +302,8 @@ _RULES: Final = (
     Rule(
         "cancelled-term",
         "reassociated",
-        "a number and its negative add up to zero, and what they rounded away of the other terms"
-        " is within their own last digits",
+        "a number and its negative add up to zero, so both sides are the same number; what the sum"
+        " in between rounds away is within its own last digits",
     ),
     Rule(
         "factor-of-branches",

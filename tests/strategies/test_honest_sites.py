@@ -22,7 +22,7 @@ NEEDED = (
     ("cancellation", "DensityRatio", "cancel-factor"),
     ("cancellation", "SaturationElasticity", "cancel-factor"),
     ("collect", "PolynomialActivation", "collect-terms"),
-    ("collect", "ResidualModulation", "collect-terms"),
+    ("collect", "ResidualModulation", "collect-neighbours"),
     ("expand_log", "GaussianDivergence", "log-of-quotient"),
     ("factorization", "MinGPTNewGelu", "common-factor"),
     ("logsimp", "LogSumOfProducts", "sum-of-logs"),

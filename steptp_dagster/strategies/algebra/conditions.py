@@ -6,6 +6,7 @@ for all data within the headroom (``magnitude``).
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil, floor, log10
 from typing import Final
 
 from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Inf, Int, Real, Unary
@@ -27,7 +28,7 @@ from steptp_dagster.strategies.algebra.trees import (
 )
 from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import pair
-from steptp_dagster.strategies.facts import Fact
+from steptp_dagster.strategies.facts import Fact, Value
 from steptp_dagster.strategies.intervals import infinite
 from steptp_dagster.strategies.value_facts import ValueFact
 
@@ -48,12 +49,50 @@ CLAIMS: Final[Mapping[str, Callable[[ValueFact], bool]]] = {
     "small": lambda f: f.finite and f.magnitude <= _SMALL,
     **growth.CLAIMS,
 }
+_SIGNS: Final = frozenset({"positive", "nonnegative", "negative", "nonpositive", "nonzero"})
+#: Rules of values that do not say by themselves what sign there is.
+_VAGUE: Final = frozenset(
+    {
+        "a sum",
+        "a difference",
+        "a product",
+        "a quotient",
+        "a power",
+        "a number",
+        "a logarithm",
+        "a condition",
+        "its declared range",
+        "the values of a constant",
+    }
+)
+#: Bounds between these are shown.
+_SMALLEST, _LARGEST = 1e-4, 1e5
 _MODERATE: Final = 24
 _SMALL: Final = 64.0
 #: A literal this large or larger can be what data is offset by, and cancel with it.
 _LARGE_LITERAL: Final = 16.0
 #: Most bits that a difference of inverses may lose to cancellation.
 _BITS: Final = 3
+
+
+def reason(found: ValueFact, claim: str) -> Value:
+    """Why a value has a property: the rule that says so, or bounds, as ``(rule, low, high)``.
+
+    A rule such as ``a sum`` says nothing of sizes, and of signs only what its operands do. Bounds
+    are rounded outwards to three digits; those far from ordinary numbers are left out.
+    """
+    low, high = found.lower, found.upper
+    ordinary = all(x == 0.0 or _SMALLEST <= abs(x) <= _LARGEST for x in (low, high))
+    if not ordinary or (claim in _SIGNS and found.why not in _VAGUE):
+        return found.why
+    return (found.why, _rounded(low, up=False), _rounded(high, up=True))
+
+
+def _rounded(x: float, *, up: bool) -> float:
+    if x == 0.0:
+        return 0.0
+    scale = 10.0 ** (2 - floor(log10(abs(x))))
+    return (ceil if up else floor)(x * scale) / scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +108,7 @@ class Question:
         found = values_of(self.program).of(expr, self.path)
         if not CLAIMS[name](found):
             return None
-        return before_fact("value_is", self.path, expr_text(expr), name, value=found.why)
+        return before_fact("value_is", self.path, expr_text(expr), name, value=reason(found, name))
 
     def about(self, kind: str, expr: Expr, value: bool | int | tuple[str, ...]) -> Fact:
         """A fact about one part."""

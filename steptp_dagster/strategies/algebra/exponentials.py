@@ -5,7 +5,14 @@ from typing import Final
 
 from steptp_dagster.leir.ast import Binary, Call, Expr, Int, Real, Unary
 from steptp_dagster.strategies.algebra.powers import whole_exponent
-from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import (
+    Match,
+    Need,
+    Place,
+    Rule,
+    needing,
+    needing_nothing,
+)
 from steptp_dagster.strategies.algebra.trees import is_literal, is_one, negated, plus
 
 #: Preconditions of the laws here.
@@ -99,8 +106,16 @@ INVERSE_EXPONENTIAL: Final = Rule(
     "b/exp(a) -> b*exp(-a)",
     "range",
     "exponential-law",
-    _reciprocal,
+    needing(_reciprocal),
     (LARGE,),
+    heads=("/",),
+)
+RECIPROCAL_EXPONENTIAL: Final = Rule(
+    "reciprocal-exponential",
+    "1/exp(a) -> exp(-a)",
+    "range",
+    "exponential-law",
+    needing_nothing(_reciprocal),
     heads=("/",),
 )
 POWER_OF_EXPONENTIAL: Final = Rule(

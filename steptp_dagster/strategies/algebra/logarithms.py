@@ -15,7 +15,16 @@ from steptp_dagster.strategies.algebra.powers import (
     whole_exponent,
 )
 from steptp_dagster.strategies.algebra.products import whole_sum
-from steptp_dagster.strategies.algebra.rules import PRODUCTS, SUMS, Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import (
+    PRODUCTS,
+    SUMS,
+    Match,
+    Need,
+    Place,
+    Rule,
+    needing,
+    needing_nothing,
+)
 from steptp_dagster.strategies.algebra.trees import (
     is_literal,
     is_one,
@@ -133,8 +142,17 @@ LOG_OF_POWER: Final = Rule(
     "log(a**n) -> n*log(a)",
     "domain",
     "logarithm-law",
-    _power,
+    needing(_power),
     (NEGATIVE,),
+    heads=("log",),
+)
+#: A negative base has no logarithm, and nor has its odd power.
+LOG_OF_ODD_POWER: Final = Rule(
+    "log-of-odd-power",
+    "log(a**n) -> n*log(a)",
+    "reassoc",
+    "logarithm-law",
+    needing_nothing(_power),
     heads=("log",),
 )
 LOG_OF_ROOT: Final = Rule(

@@ -6,7 +6,14 @@ from typing import Final
 from steptp_dagster.leir.ast import Binary, Call, Expr, Int, Real, Unary
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.walk import iter_expr
-from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import (
+    Match,
+    Need,
+    Place,
+    Rule,
+    needing,
+    needing_nothing,
+)
 from steptp_dagster.strategies.algebra.trees import (
     At,
     Operand,
@@ -198,10 +205,19 @@ def _power_of_half(place: Place) -> Iterator[Match]:
 SQUARE: Final = Rule("square", "a*a -> a**2", "exact", "power-by-definition", _square, heads=("*",))
 EQUAL_BASES: Final = Rule(
     "equal-bases",
+    "a**m*a**n -> a**(m+n)",
+    "range",
+    "power-law",
+    needing_nothing(_equal_bases),
+    heads=("*",),
+)
+#: The power alone may leave its type earlier than the product with what stands between.
+EQUAL_BASES_APART: Final = Rule(
+    "equal-bases-apart",
     "a**m*b*a**n -> a**(m+n)*b",
     "range",
     "power-law",
-    _equal_bases,
+    needing(_equal_bases),
     (SIZE,),
     heads=("*",),
 )

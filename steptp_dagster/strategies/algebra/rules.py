@@ -72,6 +72,19 @@ class Place:
         return typed
 
 
+Matcher = Callable[[Place], Iterator[Match]]
+
+
+def needing(matches: Matcher) -> Matcher:
+    """Those matches that need something beside what every rule does."""
+    return lambda place: (match for match in matches(place) if match.needs)
+
+
+def needing_nothing(matches: Matcher) -> Matcher:
+    """The other matches. They are a rule of their own: nothing is said of needs that it has not."""
+    return lambda place: (match for match in matches(place) if not match.needs)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A law with its name and class.
@@ -86,7 +99,7 @@ class Rule:
     law: str
     kind: Class
     argument: str
-    matches: Callable[[Place], Iterator[Match]]
+    matches: Matcher
     needs: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
 

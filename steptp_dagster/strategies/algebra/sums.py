@@ -13,7 +13,15 @@ from steptp_dagster.strategies.algebra.products import (
     square_base,
     whole_sum,
 )
-from steptp_dagster.strategies.algebra.rules import Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import (
+    SUMS,
+    Match,
+    Need,
+    Place,
+    Rule,
+    needing,
+    needing_nothing,
+)
 from steptp_dagster.strategies.algebra.trees import (
     At,
     Operand,
@@ -207,5 +215,20 @@ def common_root(all_places: tuple[At, ...], places: tuple[At, ...]) -> At | None
 
 
 COLLECT: Final = Rule(
-    "collect-terms", "a*x+b*x+c -> (a+b)*x+c", "range", "distributive-law", _collect, (CANCELS,)
+    "collect-terms",
+    "a*x+b*x+c -> (a+b)*x+c",
+    "range",
+    "distributive-law",
+    needing(_collect),
+    (CANCELS,),
+    heads=SUMS,
+)
+#: The terms are added in the order in which they were.
+COLLECT_NEIGHBOURS: Final = Rule(
+    "collect-neighbours",
+    "a*x+b*x+c -> (a+b)*x+c",
+    "range",
+    "distributive-law",
+    needing_nothing(_collect),
+    heads=SUMS,
 )

@@ -1,7 +1,7 @@
 """collect: the terms of a sum that share a factor are gathered."""
 
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
-from steptp_dagster.strategies.algebra.sums import COLLECT
+from steptp_dagster.strategies.algebra.sums import COLLECT, COLLECT_NEIGHBOURS
 
 
 class Collect(AlgebraicStrategy):
@@ -28,4 +28,4 @@ class Collect(AlgebraicStrategy):
     name = "collect"
     summary = "Gathers the terms of a sum that share a factor."
     preconditions = ("types-differ", "value-may-overflow", "result-decides", "digits-may-cancel")
-    rules = (COLLECT,)
+    rules = (COLLECT, COLLECT_NEIGHBOURS)

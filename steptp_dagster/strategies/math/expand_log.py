@@ -2,6 +2,7 @@
 
 from steptp_dagster.strategies.algebra.logarithms import (
     LOG_OF_INVERSE,
+    LOG_OF_ODD_POWER,
     LOG_OF_POWER,
     LOG_OF_PRODUCT,
     LOG_OF_QUOTIENT,
@@ -40,4 +41,11 @@ class ExpandLog(AlgebraicStrategy):
         "base-may-be-negative",
         "logarithms-may-cancel",
     )
-    rules = (LOG_OF_PRODUCT, LOG_OF_QUOTIENT, LOG_OF_INVERSE, LOG_OF_POWER, LOG_OF_ROOT)
+    rules = (
+        LOG_OF_PRODUCT,
+        LOG_OF_QUOTIENT,
+        LOG_OF_INVERSE,
+        LOG_OF_POWER,
+        LOG_OF_ODD_POWER,
+        LOG_OF_ROOT,
+    )

@@ -5,10 +5,12 @@ from steptp_dagster.strategies.algebra.exponentials import (
     POWER_OF_EXPONENTIAL,
     PRODUCT_OF_EXPONENTIALS,
     QUOTIENT_OF_EXPONENTIALS,
+    RECIPROCAL_EXPONENTIAL,
 )
 from steptp_dagster.strategies.algebra.powers import (
     DOUBLE,
     EQUAL_BASES,
+    EQUAL_BASES_APART,
     INVERSE_ROOT,
     POWER_OF_HALF,
     POWER_OF_POWER,
@@ -56,6 +58,7 @@ class PowSimp(AlgebraicStrategy):
         SQUARE,
         DOUBLE,
         EQUAL_BASES,
+        EQUAL_BASES_APART,
         POWER_OF_POWER,
         SQUARED_ROOT,
         ROOT_OF_SQUARE,
@@ -65,5 +68,6 @@ class PowSimp(AlgebraicStrategy):
         PRODUCT_OF_EXPONENTIALS,
         QUOTIENT_OF_EXPONENTIALS,
         INVERSE_EXPONENTIAL,
+        RECIPROCAL_EXPONENTIAL,
         POWER_OF_EXPONENTIAL,
     )
