@@ -150,6 +150,17 @@ def _single(x: float) -> float:
         return math.copysign(math.inf, x)
 
 
+_PACK_HALF = struct.Struct("e")
+
+
+def _half(x: float) -> float:
+    """Rounded to binary16."""
+    try:
+        return float(_PACK_HALF.unpack(_PACK_HALF.pack(x))[0])
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
 _WORLD: Final[dict[str, Any]] = {
     "exp": _exp,
     "log": _log,
@@ -168,6 +179,7 @@ _WORLD: Final[dict[str, Any]] = {
     "md": _modulo,
     "tr": _truncated,
     "r": _single,
+    "h": _half,
     "inf": math.inf,
     "max": _chooser(gt),
     "min": _chooser(lt),
@@ -392,6 +404,7 @@ class Writer:
         if dtype[0] in "fb" and dtype != "bool":
             text = text if kind == "f" else f"float({text})"
             text = f"r({text})" if self.single and dtype == "f32" and kind != "f" else text
+            text = f"h({text})" if self.single and dtype == "f16" else text
         elif dtype == "bool":
             text = text if kind == "b" else f"bool({text})"
         else:

@@ -117,7 +117,8 @@ def values(variable: Variable, family: str, seed: int) -> Array:
         if family != "equal":
             array = rng.uniform(float(low), float(high), variable.shape)
         array = np.clip(array, float(low), float(high))
-    return array.astype(np.float32).astype(np.float64)
+    narrow = array.astype(np.float16 if variable.dtype == "f16" else np.float32)
+    return narrow.astype(np.float64)
 
 
 def inputs(program: SignedProgram, family: str, seed: int) -> dict[str, Cells]:
@@ -187,6 +188,11 @@ def judged(reference: Reference, step: Step, exact: bool, families: tuple[str, .
         fault = None if known.unordered else different(known, got, exact)
         if fault:
             found.append(f"wrong: {fault} ({family})")
+    if exact and not found:
+        single = compiled(step.after, single=True)
+        got, _ = outputs(single, single.run(reference.inputs["normal"]))
+        fault = different(reference.known("normal", single=True), got, exact=True)
+        found += [f"wrong: {fault} (normal, in working precision)"] if fault else []
     if MATHEMATICAL[step.strategy] and not found:
         found += list(_unstable(reference, step.after))
     return found
@@ -261,7 +267,7 @@ def shaped(source: Source, work: int, seed: int) -> dict[str, int]:
 
 
 def translated(
-    name: str, work: int | None, seed: int, form: str = "composed"
+    name: str, work: int | None, seed: int, form: str = "composed", dtype: str = "f32"
 ) -> SignedProgram | None:
     """A source at a small shape, or at a default shape where ``work`` is None; or no such form."""
     source = SOURCES[name]
@@ -269,7 +275,7 @@ def translated(
         shape = source.sample(random.Random(f"{seed} {name}"), 1)[0]
     else:
         shape = shaped(source, work, seed)
-    built = source.build(shape, "f32", 0)
+    built = source.build(shape, dtype if dtype in source.dtypes else "f32", 0)
 
     def make(naive: bool) -> Translation | TranslationRefusal:
         values = built.blank()
@@ -300,6 +306,7 @@ class Options:
     work: int | None
     form: str
     after: str | None
+    dtype: str
 
 
 def one(name: str, chosen: Strategy, reference: Reference, options: Options) -> dict[str, Any]:
@@ -333,7 +340,7 @@ def one(name: str, chosen: Strategy, reference: Reference, options: Options) -> 
 def starts(names: list[str], options: Options) -> Iterator[tuple[str, str | None, SignedProgram]]:
     """The programs to start from, by source: itself, or what a step of ``options.after`` gives."""
     for name in names:
-        program = translated(name, options.work, options.seed, options.form)
+        program = translated(name, options.work, options.seed, options.form, options.dtype)
         if program is None:
             print(f"{name}: no program of form {options.form}", flush=True)
         elif options.after is None:
@@ -445,7 +452,7 @@ def chains(names: list[str], options: Options, count: int, length: int) -> int:
         rng = random.Random(f"{options.seed} {k}")
         name = rng.choice(names)
         if name not in references:
-            program = translated(name, options.work, options.seed, options.form)
+            program = translated(name, options.work, options.seed, options.form, options.dtype)
             if program is None:
                 continue
             references[name] = Reference(program, options.seed)
@@ -475,6 +482,7 @@ def main() -> int:
     parser.add_argument("--report", type=Path)
     parser.add_argument("--count", action="store_true", help="list sites only, default shapes")
     parser.add_argument("--form", choices=FORMS, default="composed")
+    parser.add_argument("--dtype", choices=("f16", "f32", "f64"), default="f32")
     parser.add_argument("--after", choices=sorted(strategies()), help="begin with such a step")
     parser.add_argument("--chains", type=int, default=0)
     parser.add_argument("--length", type=int, default=4)
@@ -491,7 +499,7 @@ def main() -> int:
     names = sorted(given.source or library)
     wanted = [s for n, s in strategies().items() if not given.strategy or n in given.strategy]
     most, work = None if given.all else given.sites, None if given.count else given.work
-    options = Options(most, given.seed, given.out, work, given.form, given.after)
+    options = Options(most, given.seed, given.out, work, given.form, given.after, given.dtype)
     if given.chains:
         return 1 if chains(names, options, given.chains, given.length) else 0
     if given.count:
