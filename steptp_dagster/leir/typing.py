@@ -14,10 +14,10 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from steptp_dagster.leir.ast import (
     LOGICAL,
@@ -52,9 +52,8 @@ _FREE_REAL: Final = DType("literal real", "float", 64, "float64")
 INTEGER_FUNCTIONS: Final = frozenset({"abs", "floor", "ceil", "round", "max", "min"})
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """An expression node with the type its value is computed in.
+class Typed(NamedTuple):
+    """An expression node with the type its value is computed in; a tuple, since many are made.
 
     ``operands`` stand in the order of ``walk.children``. ``comparisons`` is set for chains of
     comparisons only: the type in which each neighbouring pair of operands is compared.
@@ -211,7 +210,7 @@ def _build(expr: Expr, context: DType) -> Typed:
             if yes.dtype is _BOOL and no.dtype is _BOOL:
                 return Typed(expr, _BOOL, (condition, yes, no))
             branches = _joined(expr, (yes, no), context)
-            return replace(branches, operands=(condition, *branches.operands))
+            return Typed(expr, branches.dtype, (condition, *branches.operands))
         case Call():
             arguments = tuple(_build(e, context) for e in expr.arguments)
             return _joined(expr, arguments, context, real=expr.function not in INTEGER_FUNCTIONS)

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -170,7 +169,7 @@ class ExpressionFacts(ABC):
 
 def _clipped(fact: ValueFact, low: float, high: float, why: str) -> ValueFact:
     lower, upper = max(fact.lower, low), min(fact.upper, high)
-    return replace(fact, lower=min(lower, upper), upper=max(lower, upper), why=why)
+    return fact._replace(lower=min(lower, upper), upper=max(lower, upper), why=why)
 
 
 def _both(x: ValueFact, y: ValueFact) -> ValueFact:

@@ -6,14 +6,13 @@ and in working precision (what a machine does). They disagree where it matters f
 f32 it overflows. A ``ValueFact`` therefore says of each claim in which evaluations it holds.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from steptp_dagster.strategies.intervals import Interval, contains, infinite
 
 
-@dataclass(frozen=True, slots=True)
-class ValueFact:
-    """Facts that hold for every value that an expression takes.
+class ValueFact(NamedTuple):
+    """Facts that hold for every value that an expression takes; a tuple, since many are made.
 
     * ``lower`` and ``upper`` bound every value that is not NaN, in all evaluations: real
       arithmetic, binary64 and working precision.

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from steptp_dagster.leir.conversion import integer_range
@@ -89,7 +88,7 @@ def stored(x: ValueFact, dtype: DType) -> ValueFact:
     low, high = intervals.rounded(x.interval, dtype.name)
     if low == x.lower and high == x.upper:
         return x
-    return replace(x, lower=low, upper=high)
+    return x._replace(lower=low, upper=high)
 
 
 def converted(x: ValueFact, dtype: DType) -> ValueFact:
@@ -129,7 +128,7 @@ def added(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
 def subtracted(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
     """``x-y``."""
     found = added(x, negated(y, dtype), dtype)
-    return replace(found, why="a difference")
+    return found._replace(why="a difference")
 
 
 def multiplied(x: ValueFact, y: ValueFact, dtype: DType) -> ValueFact:
@@ -203,7 +202,7 @@ def raised(x: ValueFact, n: ValueFact, dtype: DType) -> ValueFact:
             return base
         one = stated((1.0, 1.0), dtype, "a number")
         ends = divided(one, base, dtype)
-        return replace(ends, lower=intervals.down(ends.lower, 2), upper=intervals.up(ends.upper, 2))
+        return ends._replace(lower=intervals.down(ends.lower, 2), upper=intervals.up(ends.upper, 2))
     if not x.nonnegative:
         return UNKNOWN
     return stated(

@@ -4,7 +4,6 @@ A sum of ``n`` terms lies within ``n`` times the bounds of one, widened by what 
 step can add (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2).
 """
 
-from dataclasses import replace
 from math import exp, inf
 
 from steptp_dagster.leir.dtypes import DType
@@ -54,7 +53,7 @@ def accumulated(
         best = stored(term, dtype)
         last = best if start is None else pick(start, best, evaluation)
         if start is not None and start.lower == start.upper and abs(start.lower) == INF:
-            last = replace(last, exact_finite=best.exact_finite)
+            last = last._replace(exact_finite=best.exact_finite)
         return (best if start is None else joined(joined(start, best), last)), last
     first = start
     if first is None:

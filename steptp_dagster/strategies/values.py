@@ -18,7 +18,6 @@ a score minus the maximum of its row is at most 0 (``value_rows``), so its expon
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from math import prod
 from typing import Final, Literal
 
@@ -70,7 +69,8 @@ class ValueFacts(ExpressionFacts):
         analysis = Analysis.of(signed)
         self._accesses, self._updates = analysis.accesses, analysis.updates
         self._rows = RowMaxima(self._accesses, self._updates)
-        self._typed: dict[tuple[Path, Expr], Typed] = {}
+        #: The values of equations, and the operands of updates.
+        self._typed: dict[tuple[Path, bool], Typed] = {}
         self._written: dict[Path, ValueFact] = {}
         #: What holds once all iterations of a pure update are over, by the update's path.
         self._complete: dict[Path, ValueFact] = {}
@@ -236,8 +236,7 @@ class ValueFacts(ExpressionFacts):
         operand = operations.converted(operand, dtype.evaluation)
         always, at_last = accumulated(update, operand, start, (surely, times), dtype)
         if self._rows.sums_to_one(statement) and at_last.nonnegative:
-            at_last = replace(
-                at_last,
+            at_last = at_last._replace(
                 lower=max(at_last.lower, 1.0),
                 plus=True,
                 exact_nonzero=True,
@@ -258,7 +257,7 @@ class ValueFacts(ExpressionFacts):
         return found
 
     def _value(self, expr: Expr, statement: Statement) -> ValueFact | None:
-        key = (statement.path, expr)
+        key = (statement.path, expr is statement.equation.value)
         typed = self._typed.get(key)
         if typed is None:
             typed = self._typed[key] = self._typed_part(expr, statement)
@@ -340,7 +339,7 @@ def source(variable: Variable, *, masked: bool) -> ValueFact:
         values = [float(v) for v in variable.values]
         ends = (min(values), max(values))
         fact = stated(ends, dtype, "the values of a constant", whole=all(map(_whole, values)))
-        return replace(fact, plus=fact.lower > 0.0)
+        return fact._replace(plus=fact.lower > 0.0)
     if variable.low is not None and variable.high is not None:
         ends = (float(variable.low), float(variable.high))
         return stated(ends, dtype, "its declared range")
@@ -367,4 +366,4 @@ def _widened(old: ValueFact, new: ValueFact) -> ValueFact:
         lower = max((r for r in (-1.0, *_RESTS) if r <= lower), default=-INF)
     if upper > old.upper:
         upper = min((r for r in (-1.0, *_RESTS) if r >= upper), default=INF)
-    return replace(new, lower=lower, upper=upper, plus=new.plus and lower >= 0.0)
+    return new._replace(lower=lower, upper=upper, plus=new.plus and lower >= 0.0)

@@ -56,7 +56,7 @@ class Sizes(ValueFacts):
         if found is None or largest is None or found.magnitude <= largest:
             return found
         lower, upper = max(found.lower, -largest), min(found.upper, largest)
-        return replace(found, lower=lower, upper=upper, nan=False)
+        return found._replace(lower=lower, upper=upper, nan=False)
 
     def beside(self, expr: Expr, at: Path) -> int | None:
         """As ``power``, where the operations that the equation at ``at`` has give numbers."""

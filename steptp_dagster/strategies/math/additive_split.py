@@ -67,11 +67,14 @@ class AdditiveSplit(SplitStrategy):
         """A value in between, or a number that is no larger."""
         if self._steps_between(program, path, expr, value):
             return True
-        facts = values_of(program)
-        own = facts.of(value, path)
-        if reads(expr, value.name) or not (own.finite and own.nonnegative):
+        if reads(expr, value.name):
             return False
-        return facts.of(expr, path).lower >= own.upper
+        facts = values_of(program)
+        least = facts.of(expr, path).lower
+        if least < 0.0:
+            return False
+        own = facts.of(value, path)
+        return own.finite and own.nonnegative and least >= own.upper
 
     def match(
         self, program: SignedProgram, path: Path, expr: Expr, value: Access
