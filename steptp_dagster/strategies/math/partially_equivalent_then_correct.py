@@ -1,15 +1,17 @@
 """partially_equivalent_then_correct: two padded convolutions as one, with the seam put right."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.shapes import infer_shapes
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Path
 from steptp_dagster.strategies.base import Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.convolutions import (
     Geometry,
+    Padded,
     Pair,
     axes,
     corresponding,
@@ -21,6 +23,7 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, pair, quoted, transition
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.legality import fault
+from steptp_dagster.strategies.remembered import PerProgram
 from steptp_dagster.strategies.rewrite import new_tensor_names, readers_of, writers_of
 from steptp_dagster.strategies.seam import together
 
@@ -72,23 +75,18 @@ class PartiallyEquivalentThenCorrect(Strategy):
         """Every pair of padded convolutions and every axis, in text order."""
         sites: list[Site] = []
         refusals: list[Refusal] = []
-        for first, second in pairs(program):
-            path = (first.conv,)
-            found = corresponding(program, first, second)
-            if not isinstance(found, Pair):
-                refusals.append(Refusal(self.name, path, *found))
+        for found in _candidates(program):
+            path = (found.first.conv,)
+            if not isinstance(found.pair, Pair):
+                refusals.append(Refusal(self.name, path, *found.pair))
                 continue
-            for axis in axes(program, found):
-                problem = _problem(program, found, axis)
+            for axis in found.axes:
+                site = Site.of(
+                    self.name, path, axis=axis.output.index, **{"with": found.second_name}
+                )
+                problem = _unaligned(axis) or fault(self.apply(program, site))
                 if problem is None:
-                    sites.append(
-                        Site.of(
-                            self.name,
-                            path,
-                            axis=axis.output.index,
-                            **{"with": second.update.target.name},
-                        )
-                    )
+                    sites.append(site)
                 else:
                     refusals.append(Refusal(self.name, path, *problem))
         return Survey(tuple(sites), tuple(refusals))
@@ -167,11 +165,39 @@ def _first_new(found: Pair) -> int:
     return found.first.conv - sum(i < found.first.conv for i in nests_of(found))
 
 
-def _problem(program: SignedProgram, found: Pair, axis: Geometry) -> tuple[str, str] | None:
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Two convolutions: as a pair with the axes that come into question, or why they are none."""
+
+    first: Padded
+    second: Padded
+    pair: Pair | tuple[str, str]
+    axes: tuple[Geometry, ...]
+
+    @property
+    def second_name(self) -> str:
+        """What the second convolution writes, by which sites name it."""
+        return self.second.update.target.name
+
+
+def _found_in(program: SignedProgram) -> tuple[_Candidate, ...]:
+    """Every pair of padded convolutions, in text order."""
+    found: list[_Candidate] = []
+    for first, second in pairs(program):
+        pair = corresponding(program, first, second)
+        own = tuple(axes(program, pair)) if isinstance(pair, Pair) else ()
+        found.append(_Candidate(first, second, pair, own))
+    return tuple(found)
+
+
+_candidates: Final = PerProgram(_found_in)
+
+
+def _unaligned(axis: Geometry) -> tuple[str, str] | None:
     if axis.length % axis.stride:
         words = f"an image of length {axis.length} ends between two steps of {axis.stride}"
         return "seam-not-aligned", words
-    return fault(_result(program, found, axis))
+    return None
 
 
 def _result(program: SignedProgram, found: Pair, axis: Geometry) -> SignedProgram:
@@ -188,13 +214,11 @@ def _result(program: SignedProgram, found: Pair, axis: Geometry) -> SignedProgra
 
 
 def _at(program: SignedProgram, site: Site) -> tuple[Pair, Geometry]:
-    path: Path = site.path
-    for first, second in pairs(program):
-        if (first.conv,) != path or second.update.target.name != site.text("with"):
+    for found in _candidates(program):
+        if (found.first.conv,) != site.path or found.second_name != site.text("with"):
             continue
-        found = corresponding(program, first, second)
-        if isinstance(found, Pair):
-            for axis in axes(program, found):
+        if isinstance(found.pair, Pair):
+            for axis in found.axes:
                 if axis.output.index == site.text("axis"):
-                    return found, axis
+                    return found.pair, axis
     raise ValueError(f"no site of this program: {site.describe()}")
