@@ -23,8 +23,9 @@ def test_a_sample_is_right_or_refused_for_a_reason(name: str) -> None:
     held(name)
 
 
-# PyTorch warns about its own plans when some of the modules run.
-@pytest.mark.filterwarnings("ignore::UserWarning")
+# What PyTorch says of two functions' names and settings when they run.
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss by both:UserWarning")
+@pytest.mark.filterwarnings("ignore:The reduce argument of torch.scatter with Tensor:UserWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for i, n in enumerate(BATTERY) if i % STRIDE])
 def test_every_program_is_right_or_refused_for_a_reason(name: str) -> None:
