@@ -211,7 +211,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "the value lies between the two sides",
         "one of the parts would grow beyond the whole, and could overflow where it does not",
     ),
-    "not-floating": Condition("the values are floats", "integers need no streaming form"),
+    "not-floating": Condition("the values are floats", "a streaming form would bring nothing"),
     "not-global": Condition(
         "the tensor lives in global memory", "it is as close to the threads as a copy would be"
     ),
@@ -280,7 +280,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "the loop accumulates nothing", "parallel iterations would race for one element"
     ),
     "reduction-loop-not-serial": Condition(
-        "the row is walked one element after the other", "running values need an order"
+        "the row is walked one element after the other", "running values would have no order"
     ),
     "reduction-outside": Condition(
         "all reduction loops stand below", "the accumulator would be stored too early"
@@ -320,7 +320,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "one nest alone uses the tensor", "local and shared memory end with their kernel"
     ),
     "several-reduction-loops": Condition(
-        "one loop runs over the row", "running values need one order of the elements"
+        "one loop runs over the row", "a row would have no single order"
     ),
     "several-writers": Condition(
         "one statement alone writes the tensor", "a read could mean one of several values"

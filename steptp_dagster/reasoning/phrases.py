@@ -126,7 +126,8 @@ def _accesses(verb: str) -> Phrase:
 
 def _elements(verb: str) -> Phrase:
     def build(fact: Fact) -> str:
-        return f"{_where(fact)} {verb} {code(str(fact.arguments[1]))} up to {fact.value} times"
+        times = "once" if fact.value == 1 else f"up to {fact.value} times"
+        return f"{_where(fact)} {verb} {code(str(fact.arguments[1]))} {times}"
 
     return build
 
@@ -267,6 +268,13 @@ def _of_loop(some: str, none: str) -> Phrase:
     return build
 
 
+def _thread_axes(fact: Fact) -> str:
+    kernel = f"the equations of the kernel of {_where(fact)}"
+    if fact.value == ("none",):
+        return f"{kernel} stand under no thread axis"
+    return f"{kernel} stand under the thread axes {codes(fact.value)}"
+
+
 def _strides(fact: Fact) -> str:
     steps = fact.value if isinstance(fact.value, tuple) else ()
     return f"accesses along {_loop(fact)} step by {listed(str(s) for s in steps)}"
@@ -330,9 +338,7 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "launch_loops": _of_statement(
         "is launched once per iteration of {}", "needs no serial loop of launches"
     ),
-    "thread_axes": lambda f: (
-        f"the equations of the kernel of {_where(f)} stand under the thread axes {codes(f.value)}"
-    ),
+    "thread_axes": _thread_axes,
     "block_threads": lambda f: f"a block of {_where(f)} has {f.value} threads",
     "private_tensors": _of_statement(
         "keeps {} in shared or local memory", "keeps nothing in shared or local memory"

@@ -21,6 +21,7 @@ from steptp_dagster.strategies.streaming import (
     history_equations,
     indexed,
     rolling_equations,
+    shifted_total,
     streamed_total,
     unshifted_total,
 )
@@ -126,7 +127,8 @@ def rolling_rows(program: SignedProgram, step: Statement) -> RollingRows | None:
     sizes = (len(nest_at(program.program, inner).body), len(nest_at(program.program, outer).body))
     if not same or sizes != (len(found), len(around) + 1) or last.equation.guard is not None:
         return None
-    if last.equation.value not in (total, faithful_total(old, total)):
+    ends = (total, faithful_total(old, total), shifted_total(old, total))
+    if last.equation.value not in ends:
         return None
     return RollingRows(
         score,

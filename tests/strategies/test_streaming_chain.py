@@ -152,14 +152,20 @@ def test_one_division_at_the_end_streams_as_well() -> None:
     )
 
 
-def test_an_online_softmax_over_rolling_state_leads_on() -> None:
-    program, online = program_named("plain"), strategy("online_softmax")
+@pytest.mark.parametrize(
+    "text", [PROGRAMS["plain"], *ROWS.values()], ids=["plain", *(name.split()[-1] for name in ROWS)]
+)
+def test_an_online_softmax_over_rolling_state_leads_on(text: str) -> None:
+    program, online = read(text).signed, strategy("online_softmax")
     (site,) = (s for s in online.survey(program).sites if s.text("form") == "rolling")
     step = take(online, program, site)
     assert isinstance(step, Step)
+    operand = np.arange(12, dtype=np.float32).reshape(6, 2) - 5
     for name in (FLASH, ROLLING):
         result = taken(step.after, name)
         assert_equal_outputs(program, result.after, random_inputs(program, 4), "reassociated")
+        if text in ROWS.values():
+            _on_hard_rows([step, result], {"S": HARD_ROWS, "X": operand})
     assert structural_hash(result.after) == structural_hash(taken(program, ROLLING).after)
 
 
