@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from steptp_dagster.verify.worker import quieten_tvm
+from steptp_dagster.verify.worker import quieten_tvm, settle
 
 quieten_tvm()
 
@@ -103,6 +103,7 @@ def main() -> int:
     if len(pairs) < options.steps:
         print(f"only {len(pairs)} steps in {options.data}: build a data set first (make dataset)")
         return 1
+    settle()
     verdicts, seconds = ours(pairs)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     batches = [1e3 * seconds[i] for i in range(0, len(seconds), BATCH)]

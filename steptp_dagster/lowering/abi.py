@@ -1,10 +1,13 @@
 """Compiling many functions at once, with the smallest calling convention TVM's runtime takes.
 
-A function receives one pointer to a table: how many times to run, the distance in bytes between
-the data of one run and the next, and the addresses of the buffers for the first run. All shapes
-are static. Statements are built in the form the code generator takes (flat buffers, no
-thread axes, no intrinsics of TIR), so that no pass has to run; compiling through TVM's default
-pipeline gives the same bits (``default_pipeline``), for five times the time.
+Making machine code takes a millisecond for each function of LLVM, however small, and a fifth of
+that for a nest in it; so several flat functions share one, and a number selects which one runs.
+
+A function receives one pointer to a table: that number, how many times to run, the distance in
+bytes between the data of one run and the next, and the addresses of the buffers for the first
+run. All shapes are static. Statements are built in the form the code generator takes (flat
+buffers, no thread axes, no intrinsics of TIR), so that no pass has to run; compiling through TVM's
+default pipeline gives the same bits (``default_pipeline``), for five times the time.
 
 No fused multiply-add (``-fma``): a contraction would round once where LEIR rounds twice. TVM
 sets no fast-math flag and keeps the order of every sum.
@@ -29,6 +32,7 @@ from steptp_dagster.lowering.tir import (
     Stmt,
     Target,
     TirType,
+    Variable,
     integer,
     prim,
 )
@@ -55,8 +59,10 @@ _QUICK_CODE: Final = (
     "-experimental-debug-variable-locations:bool=false",
     *(f"-disable-{name}:bool=true" for name in _NEEDLESS_PASSES),
 )
-#: Words of the table before the addresses: runs, and bytes between them.
-_HEAD: Final = 2
+#: Words of the table before the addresses: what to run, how often, and bytes between the runs.
+_HEAD: Final = 3
+#: Flat functions in one function of LLVM, by level: what optimises looks at all of it at once.
+_TOGETHER: Final = {0: 16, 1: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,14 @@ class FlatFunction:
 
     buffers: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A compiled flat function: a function of LLVM, and its number there."""
+
+    function: CompiledFunction
+    number: int
 
 
 def target(level: OptLevel) -> Target:
@@ -80,51 +94,59 @@ def plain_target(level: OptLevel | None, options: Sequence[str] = ()) -> Target:
     return tvm.target.Target({**described, **chosen, **given})
 
 
-def compile_functions(
-    functions: Mapping[str, FlatFunction], level: OptLevel
-) -> dict[str, CompiledFunction]:
+def compile_functions(functions: Mapping[str, FlatFunction], level: OptLevel) -> dict[str, Entry]:
     """Compile all functions in one module; the results are for ``call``."""
     if not functions:
         return {}
     chosen = target(level)
-    packed = {name: _packed(name, function) for name, function in functions.items()}
+    names, size = list(functions), _TOGETHER[level]
+    groups = [names[first : first + size] for first in range(0, len(names), size)]
+    packed = {
+        f"group{i}": _packed(f"group{i}", [functions[name] for name in group])
+        for i, group in enumerate(groups)
+    }
     module = tirx.transform.BindTarget(chosen.with_host(chosen))(tvm.IRModule(packed))
     library = codegen_build(module, chosen)
-    return {name: library[name] for name in functions}
+    found = {}
+    for i, group in enumerate(groups):
+        function = library[f"group{i}"]
+        found.update({name: Entry(function, number) for number, name in enumerate(group)})
+    return found
 
 
-def call(
-    function: CompiledFunction, addresses: "np.ndarray[Any, Any]", runs: int, distance: int
-) -> None:
+def call(entry: Entry, addresses: "np.ndarray[Any, Any]", runs: int, distance: int) -> None:
     """Run a compiled function ``runs`` times, on buffers at these addresses (int64).
 
     Each run's buffers are ``distance`` bytes after those of the run before. All are 64-byte
     aligned.
     """
     table = np.empty(_HEAD + len(addresses), np.int64)
-    table[0], table[1], table[_HEAD:] = runs, distance, addresses
-    function(ctypes.c_void_p(table.ctypes.data))
+    table[:_HEAD], table[_HEAD:] = (entry.number, runs, distance), addresses
+    entry.function(ctypes.c_void_p(table.ctypes.data))
 
 
-def _packed(name: str, function: FlatFunction) -> PrimFunc:
+def _packed(name: str, group: Sequence[FlatFunction]) -> PrimFunc:
     self_handle = tirx.Var("self_handle", _VOID_POINTER)
     args = tirx.Var("args", _VOID_POINTER)
     count = tirx.Var("num_args", prim("int32"))
     result = tirx.Var("result", _VOID_POINTER)
     table = tirx.Var("table", _VOID_POINTER)
-    run = tirx.Var("run", "int64")
+    which = tirx.Var("which", "int64")
     runs, distance = tirx.Var("runs", "int64"), tirx.Var("distance", "int64")
-    once: list[Stmt] = []
-    for position, buffer in enumerate(function.buffers):
-        pointer = ir.PointerType(prim(str(buffer.dtype)), "global")
-        address = tirx.Add(_word(table, _HEAD + position), tirx.Mul(run, distance))
-        once.append(tirx.DeclBuffer(buffer, data=tirx.reinterpret(pointer, address)))
-    once.extend(function.body)
+    chosen = [
+        tirx.IfThenElse(
+            tirx.EQ(which, integer("int64", number)),
+            _repeated(function, table, runs, distance),
+            None,
+        )
+        for number, function in enumerate(group)
+    ]
     statements = [
         tirx.Bind(table, _field(args, 0, _ANY_POINTER, _VOID_POINTER)),
-        tirx.Bind(runs, _word(table, 0)),
-        tirx.Bind(distance, _word(table, 1)),
-        tirx.For(run, integer("int64", 0), runs, ForKind.SERIAL, tirx.SeqStmt(once)),
+        tirx.Bind(which, _word(table, 0)),
+        tirx.Bind(runs, _word(table, 1)),
+        tirx.Bind(distance, _word(table, 2)),
+        *chosen,
         tirx.Return(integer("int32", 0)),
     ]
     return tirx.PrimFunc(
@@ -141,6 +163,18 @@ def _packed(name: str, function: FlatFunction) -> PrimFunc:
             },
         ),
     )
+
+
+def _repeated(function: FlatFunction, table: Variable, runs: Variable, distance: Variable) -> Stmt:
+    """A flat function on the buffers of one run after the other."""
+    run = tirx.Var("run", "int64")
+    once: list[Stmt] = []
+    for position, buffer in enumerate(function.buffers):
+        pointer = ir.PointerType(prim(str(buffer.dtype)), "global")
+        address = tirx.Add(_word(table, _HEAD + position), tirx.Mul(run, distance))
+        once.append(tirx.DeclBuffer(buffer, data=tirx.reinterpret(pointer, address)))
+    once.extend(function.body)
+    return tirx.For(run, integer("int64", 0), runs, ForKind.SERIAL, tirx.SeqStmt(once))
 
 
 def _word(table: Node, position: int) -> Node:

@@ -8,11 +8,10 @@ import numpy as np
 
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.signature import Signature, Variable
-from steptp_dagster.lowering.abi import call
+from steptp_dagster.lowering.abi import Entry, call
 from steptp_dagster.lowering.arena import Arenas, Layout
 from steptp_dagster.lowering.precision import Precision
 from steptp_dagster.lowering.storage import NUMPY
-from steptp_dagster.lowering.tir import CompiledFunction
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,7 +27,7 @@ class InputError(ValueError):
 class Call:
     """The machine code of one nest, and which tensors of the layout it works on."""
 
-    function: CompiledFunction
+    entry: Entry
     places: tuple[int, ...]
 
 
@@ -76,7 +75,7 @@ class Kernel:
             arenas.write(name, values)
         addresses = arenas.base + np.array([p.offset for p in self.layout.places], np.int64)
         for each in self.calls:
-            call(each.function, addresses[list(each.places)], count, self.layout.size)
+            call(each.entry, addresses[list(each.places)], count, self.layout.size)
         arenas.check(found)
         return {v.name: arenas.read(v.name) for v in self.signature.outputs}
 

@@ -8,9 +8,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steptp_dagster.lowering.abi import FlatFunction, compile_functions
+from steptp_dagster.lowering.abi import Entry, FlatFunction, compile_functions
 from steptp_dagster.lowering.nests import NestKey
-from steptp_dagster.lowering.tir import CompiledFunction
 
 
 @dataclass(slots=True)
@@ -18,7 +17,7 @@ class Library:
     """Compiled functions by key; ``most`` bounds those in modules that something still holds."""
 
     most: int
-    _modules: OrderedDict[int, dict[NestKey, CompiledFunction]] = field(default_factory=OrderedDict)
+    _modules: OrderedDict[int, dict[NestKey, Entry]] = field(default_factory=OrderedDict)
     _homes: dict[NestKey, int] = field(default_factory=dict)
     _made: int = 0
 
@@ -30,7 +29,7 @@ class Library:
         """Whether a function is there."""
         return key in self._homes
 
-    def __getitem__(self, key: NestKey) -> CompiledFunction:
+    def __getitem__(self, key: NestKey) -> Entry:
         """A function; its module counts as used. Raises KeyError where it is not there."""
         home = self._homes[key]
         self._modules.move_to_end(home)

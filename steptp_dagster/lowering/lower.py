@@ -85,6 +85,12 @@ class _Scope:
 
 def facts_of(signed: SignedProgram) -> Facts:
     """The facts of a valid program. Raises Unlowerable where its first touches are undecidable."""
+    return _facts(identity_of(signed))
+
+
+@lru_cache(maxsize=128)
+def _facts(identity: Identity) -> Facts:
+    signed = identity.signed
     return Facts(signed, tensors_of(signed), initialisations(signed))
 
 

@@ -1,5 +1,6 @@
 """Names for TVM's node types, whose stubs say nothing, and constructors of literals."""
 
+from functools import lru_cache
 from typing import Any
 
 from tvm import ir, tirx
@@ -17,13 +18,15 @@ PrimFunc = Any
 CompiledFunction = Any
 
 
+@lru_cache(maxsize=32)
 def prim(dtype: str) -> TirType:
     """The TIR type object of a scalar dtype."""
     return ir.PrimType(dtype)
 
 
+@lru_cache(maxsize=1024)
 def integer(dtype: str, value: int) -> Node:
-    """An integer literal of a TIR dtype."""
+    """An integer literal of a TIR dtype; nodes are never changed, so that equal ones are shared."""
     return tirx.IntImm(dtype, value)
 
 

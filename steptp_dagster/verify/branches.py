@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import (
     Access,
     Binary,
@@ -58,8 +59,7 @@ class _Question:
 
 def own_questions(original: SignedProgram, candidate: SignedProgram) -> list[_Question]:
     """The conditions on data that only the candidate has, in text order."""
-    known = {_skeleton(node) for e in _equations(original) for node in _nodes(e)}
-    numbers = {_number(n) for e in _equations(original) for n in _nodes(e)} - {None}
+    known, numbers = _asked(original)
     found = []
     for i, equation in enumerate(_equations(candidate)):
         for node in dict.fromkeys(_nodes(equation)):
@@ -67,6 +67,13 @@ def own_questions(original: SignedProgram, candidate: SignedProgram) -> list[_Qu
             if condition is not None and _skeleton(node) not in known:
                 found.append(_Question(i, node, condition))
     return found
+
+
+@per_program
+def _asked(original: SignedProgram) -> tuple[frozenset[Expr | None], frozenset[float | None]]:
+    """The skeletons of all conditions of a program, and its numbers."""
+    nodes = [node for e in _equations(original) for node in _nodes(e)]
+    return frozenset(map(_skeleton, nodes)), frozenset(map(_number, nodes)) - {None}
 
 
 def untaken(
@@ -200,7 +207,7 @@ def _on_data(condition: Expr) -> bool:
     return any(DTYPES[a.dtype].is_float for a in accesses_in(condition))
 
 
-def _condition(node: Expr, numbers: set[float | None]) -> Expr | None:
+def _condition(node: Expr, numbers: frozenset[float | None]) -> Expr | None:
     """The question that a node asks of data; of ``max`` and ``min`` only those with new numbers."""
     if not _on_data(node):
         return None

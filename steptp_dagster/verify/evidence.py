@@ -21,15 +21,18 @@ ERROR_SLACK: Final = 16.0
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """T2 on one output, for all cases: errors in epsilons, elements that are not finite."""
+    """T2 on one output, for all cases: errors in epsilons, elements that are not finite.
 
-    original_error: Array
-    candidate_error: Array
-    original_non_finite: Array
-    candidate_non_finite: Array
-    new_non_finite: Array
-    infinities_lost: Array
-    stable: Array
+    Lists, since numbers are taken out of them one by one.
+    """
+
+    original_error: list[float]
+    candidate_error: list[float]
+    original_non_finite: list[int]
+    candidate_non_finite: list[int]
+    new_non_finite: list[int]
+    infinities_lost: list[int]
+    stable: list[bool]
 
 
 def gather(original: Original, working: Runner, double: Runner) -> tuple[FamilyEvidence, ...]:
@@ -50,10 +53,10 @@ def gather(original: Original, working: Runner, double: Runner) -> tuple[FamilyE
     apart, whole_again = _mathematics(original, double, [n for n, _ in floats], whole)
     whole_equal &= whole_again
     measured = [_measured(original, name, dtype, computed[name]) for name, dtype in floats]
-    return tuple(
-        _of_case(original, i, apart, whole_equal, measured, bool(exact[i]), bool(bitwise[i]))
-        for i in range(count)
+    figures = zip(
+        apart.tolist(), whole_equal.tolist(), exact.tolist(), bitwise.tolist(), strict=True
     )
+    return tuple(_of_case(original, i, measured, *each) for i, each in enumerate(figures))
 
 
 def _mathematics(
@@ -84,13 +87,13 @@ def _measured(original: Original, name: str, dtype: str, computed: Array) -> _Me
     after = rows.errors(reference, computed, dtype, counted, original.scales)
     infinite = np.isinf(reference) & (own == reference) & (computed != own)
     return _Measured(
-        original_error=before,
-        candidate_error=after,
-        original_non_finite=rows.count(lost_before),
-        candidate_non_finite=rows.count(lost),
-        new_non_finite=rows.count(lost & ~lost_before),
-        infinities_lost=rows.count(infinite),
-        stable=after <= _allowed(before, dtype),
+        original_error=before.tolist(),
+        candidate_error=after.tolist(),
+        original_non_finite=rows.count(lost_before).tolist(),
+        candidate_non_finite=rows.count(lost).tolist(),
+        new_non_finite=rows.count(lost & ~lost_before).tolist(),
+        infinities_lost=rows.count(infinite).tolist(),
+        stable=(after <= _allowed(before, dtype)).tolist(),
     )
 
 
@@ -107,16 +110,16 @@ def _allowed(original_error: Array, dtype: str) -> Array:
 def _of_case(
     original: Original,
     i: int,
-    apart: Array,
-    whole_equal: Array,
     measured: list[_Measured],
+    apart: float,
+    whole_equal: bool,
     exact: bool,
     bitwise: bool,
 ) -> FamilyEvidence:
     case = original.cases[i]
-    difference = None if case.family.adversarial else float(apart[i])
+    difference = None if case.family.adversarial else apart
     failure = None
-    if not whole_equal[i]:
+    if not whole_equal:
         failure = reasons.INTEGERS_DIFFER
     elif difference is not None and case.judges_values and not difference <= MATHEMATICS:
         failure = reasons.MATHEMATICS
@@ -131,11 +134,11 @@ def _of_case(
     return FamilyEvidence(
         family=case.name,
         difference=difference,
-        original_error=float(judged.original_error[i]) if judged else None,
-        candidate_error=float(judged.candidate_error[i]) if judged else None,
-        original_non_finite=sum(int(m.original_non_finite[i]) for m in measured),
-        candidate_non_finite=sum(int(m.candidate_non_finite[i]) for m in measured),
-        new_non_finite=sum(int(m.new_non_finite[i]) for m in measured),
+        original_error=judged.original_error[i] if judged else None,
+        candidate_error=judged.candidate_error[i] if judged else None,
+        original_non_finite=sum(m.original_non_finite[i] for m in measured),
+        candidate_non_finite=sum(m.candidate_non_finite[i] for m in measured),
+        new_non_finite=sum(m.new_non_finite[i] for m in measured),
         exact=exact,
         bitwise=bitwise,
         failure=failure,

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import Access, Compare, Expr, Int, Real
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, children, equations, expressions, iter_expr
@@ -78,30 +79,42 @@ def at_literals(
 
     ``mathematics`` is the greatest difference of two evaluations of one function.
     """
+    draws = (*_at_points(original, candidate), *_of_sizes(original, candidate))
+    each = [(draw, _expected(original, seed, draw, engine)) for draw in draws]
+    wanted = [(draw, expected) for draw, expected in each if expected.results is not None]
+    if not wanted:
+        return []
+    names = wanted[0][1].inputs
+    together = {n: np.stack([expected.inputs[n] for _, expected in wanted]) for n in names}
+    results = double.run_many(together, len(wanted))
     found = []
-    for draw in (*_at_points(original, candidate), *_of_sizes(original, candidate)):
-        expected = _expected(original, seed, draw, engine)
-        if expected.results is not None:
-            evidence = _compared(original, expected, draw, double, mathematics)
-            found.append((expected.inputs, evidence))
+    for i, (draw, expected) in enumerate(wanted):
+        own = {name: np.asarray(values[i]) for name, values in results.items()}
+        found.append((expected.inputs, _compared(original, expected, draw, own, mathematics)))
     return found
 
 
-def thresholds_within(signed: SignedProgram) -> set[float]:
+@per_program
+def thresholds_within(signed: SignedProgram) -> frozenset[float]:
     """All literals inside comparisons of data, at any depth, subscripts aside."""
-    return {
+    return frozenset(
         value
         for expr in _roots(signed)
         for node in iter_expr(expr)
         if isinstance(node, Compare) and any(True for _ in accesses_in(node))
         for operand in node.operands
         for value in _literals(operand)
-    }
+    )
+
+
+@per_program
+def _numbers(signed: SignedProgram) -> frozenset[float]:
+    """All literals, those in subscripts aside."""
+    return frozenset(v for expr in _roots(signed) for v in _literals(expr))
 
 
 def _at_points(original: SignedProgram, candidate: SignedProgram) -> Iterator[_Draw]:
-    known = {v for expr in _roots(original) for v in _literals(expr)}
-    new = {v for expr in _roots(candidate) for v in _literals(expr)} - known
+    new = _numbers(candidate) - _numbers(original)
     exact = sorted(thresholds_within(original) | thresholds_within(candidate) | new)
     exact = [v for v in exact if abs(v) < _SQUARE_IS_FINITE][:_POINTS]
     if exact:
@@ -112,7 +125,7 @@ def _at_points(original: SignedProgram, candidate: SignedProgram) -> Iterator[_D
 
 def _of_sizes(original: SignedProgram, candidate: SignedProgram) -> Iterator[_Draw]:
     """Normal data as large as the smallest and largest literals, and as their roots."""
-    values = {abs(v) for s in (original, candidate) for e in _roots(s) for v in _literals(e)}
+    values = {abs(v) for v in _numbers(original) | _numbers(candidate)}
     small = sorted(v for v in values if _SCALED < v < _SMALL)[:_SIZES]
     large = sorted((v for v in values if v > _LARGE), reverse=True)[:1]
     for size in dict.fromkeys([*small, *(sqrt(v) for v in small), *large]):
@@ -185,11 +198,10 @@ def _compared(
     original: SignedProgram,
     expected: _Expected,
     draw: _Draw,
-    double: Runner,
+    found: dict[str, Array],
     mathematics: float,
 ) -> FamilyEvidence:
     results = expected.results or {}
-    found = double.run(expected.inputs)
     outputs = original.signature.outputs
     floats = [v.name for v in outputs if is_float(v.dtype)]
     apart = max((difference(results[n], found[n], expected.scale) for n in floats), default=0.0)

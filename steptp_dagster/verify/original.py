@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import Compare, Expr, Int, Real, Unary
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, equations, expressions, iter_expr
@@ -117,17 +118,20 @@ class Original:
 
 def thresholds(*programs: SignedProgram) -> tuple[float, ...]:
     """The literals that data is compared with, in ascending order."""
-    found = {
+    return tuple(sorted(frozenset().union(*map(_thresholds, programs))))
+
+
+@per_program
+def _thresholds(signed: SignedProgram) -> frozenset[float]:
+    return frozenset(
         value
-        for program in programs
-        for located in equations(program.program)
+        for located in equations(signed.program)
         for expr in expressions(located.equation)
         for node in iter_expr(expr)
         if isinstance(node, Compare) and any(True for _ in accesses_in(node))
         for operand in node.operands
         for value in _literal(operand)
-    }
-    return tuple(sorted(found))
+    )
 
 
 def evaluate(

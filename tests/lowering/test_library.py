@@ -35,7 +35,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many functions each call of the compiler got, with no code there before."""
     counts: list[int] = []
 
-    def counting(functions: Mapping[str, FlatFunction], level: OptLevel) -> dict[str, object]:
+    def counting(functions: Mapping[str, FlatFunction], level: OptLevel) -> dict[str, abi.Entry]:
         if functions:
             counts.append(len(functions))
         return abi.compile_functions(functions, level)
@@ -116,3 +116,15 @@ def test_the_library_is_bounded_and_keeps_what_is_used() -> None:
     assert keys(texts[0], TWICE)[0] not in small
     with pytest.raises(KeyError):
         small[keys(texts[0], TWICE)[0]]
+
+
+def test_functions_that_share_machine_code_are_told_apart(compiled: list[int]) -> None:
+    nests = [TWICE.replace("+", f"*{k}-") for k in range(40)]
+    programs = [signed(SQUARE, nest) for nest in nests]
+    kernels = compile_programs(programs)
+    assert compiled == [41]
+    for k, kernel in enumerate(kernels):
+        assert kernel.run({"A": DATA})["D"].tolist() == (k * DATA * DATA - DATA * DATA).tolist()
+    entries = {kernel.calls[1].entry for kernel in kernels}
+    assert len(entries) == len(programs)
+    assert len({entry.function for entry in entries}) < len(programs)
