@@ -3,32 +3,38 @@
     python benchmarks/bench_nochange.py [--steps 100000] [--keep FOLDER]
     python benchmarks/bench_nochange.py --data FOLDER --profile NAME [--dagster]
 
-Without ``--data`` it makes a data folder of that many steps first: the stages themselves write it,
-so that all keys are right, but what they would compute is copied from a template with other ids (a
-minute or two; ``--keep`` puts it where it can be used again). Then every stage, every description
+Without ``--data`` it makes a data folder of that many steps first (``--keep`` puts it where it can
+be used again, with the same code). The stages themselves write a small one, but what they would
+compute is copied from a template with other ids; then every row is repeated with other ids. Then
+every stage, every description
 that an asset shows, the warehouse, the export and the report are brought up to date in one
 process, in a build's order; whatever would compute raises. ``--dagster`` runs the job itself
 instead, and says what Dagster's part is. Figures are processor time; two runs, the second counts.
 """
 
 import argparse
+import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
+import polars as pl
+
+from steptp_dagster.dataset import parts
 from steptp_dagster.dataset.config import Profile, load
 from steptp_dagster.dataset.ids import digest
-from steptp_dagster.dataset.incremental import Made, Origin, Unit
+from steptp_dagster.dataset.incremental import Made, Origin, Report, Unit
 from steptp_dagster.dataset.parallel import Workers
 from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import TRANSFORMED_STEPS, Row
+from steptp_dagster.dataset.seals import Part, Seals
 from steptp_dagster.dataset.signed import signed_of
 from steptp_dagster.dataset.stages import (
     judgements,
@@ -40,7 +46,7 @@ from steptp_dagster.dataset.stages import (
     tokens,
     zoo,
 )
-from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.store import Store, write_aside
 from steptp_dagster.dataset.versions import code_version
 from steptp_dagster.progress import silent
 from steptp_dagster.sources.registry import SOURCES
@@ -68,6 +74,12 @@ steps: {{sites: 2, depth: 3, chains: 1, chain_sites: 1, trajectories: 1, negativ
 DTYPES: Final = ("f16", "f32")
 #: Programs of the library that it takes; more steps come from more samples of them.
 PROGRAMS: Final = 100
+#: Steps of the folder whose rows are repeated, tables that are not, columns that keep their ids.
+SMALL: Final = 3000
+FIXED: Final = ("runs", "zoo", "statistics", "balance", "leakage")
+KEPT: Final = ("run_id", "code_hash")
+#: Random bytes that a text gets when it is repeated: a build has 2 kB of files a step.
+SALT: Final = 900
 Tables = dict[str, list[Row]]
 
 
@@ -229,10 +241,11 @@ def stages(folder: Folder, verifier: Any) -> dict[str, Callable[[], Any]]:  # no
     def origin(stage: str) -> Origin:
         return Origin("synthetic", code_version(stage))
 
-    def each(update: Callable[[str], Any], describe: Callable[[Sequence[str]], Any]) -> Any:  # noqa: ANN401
+    def each(part: Part, update: Callable[[str], Any], describe: Callable[[Any], Any]) -> None:
+        seals = Seals.of(store, profile)
         for name in names:
-            update(name)
-        return describe(names)
+            seals.update(part, partial(update, name), name)
+        describe(names)
 
     def exported() -> None:
         with connect(folder.data / "steptp.duckdb") as connection:
@@ -243,28 +256,34 @@ def stages(folder: Folder, verifier: Any) -> dict[str, Callable[[], Any]]:  # no
             report_html(connection)
 
     def filtered() -> None:
-        records.update_records(store, profile, origin("records"))
+        update = partial(records.update_records, store, profile, origin("records"))
+        Seals.of(store, profile).update(parts.RECORDS, update)
         described(store)
 
     def counted() -> None:
-        tokens.update_tokens(store, profile, alone, origin("tokens"), silent)
+        update = partial(tokens.update_tokens, store, profile, alone, origin("tokens"), silent)
+        Seals.of(store, profile).update(parts.TOKENS, update)
         records.update_statistics(store, profile)
         summary(store.read(STATISTICS, WHOLE))
 
     return {
         "source_programs": lambda: each(
+            parts.SOURCES,
             lambda p: sources.update_sources(store, p, profile, origin("sources"), silent),
             lambda names: brought(store, names),
         ),
         "leir_programs": lambda: each(
+            parts.LEIR,
             lambda p: leir.update_leir(store, p, alone, origin("leir"), silent),
             lambda names: translated(store, names),
         ),
         "transformed_steps": lambda: each(
+            parts.STEPS,
             lambda p: steps.update_steps(store, p, profile, alone, origin("steps"), silent),
             lambda names: surveyed(store, names),
         ),
         "gpu_verification": lambda: each(
+            parts.JUDGEMENTS,
             lambda p: judgements.update_judgements(
                 store, p, profile, verifier, origin("verdicts"), silent
             ),
@@ -281,8 +300,58 @@ def stages(folder: Folder, verifier: Any) -> dict[str, Callable[[], Any]]:  # no
     }
 
 
+def multiplied(folder: Folder, times: int) -> None:
+    """Repeat the rows of all tables that grow with the number of steps, each with other ids."""
+    for path in sorted(folder.store.root.glob("*/program=*/part.parquet")):
+        name = path.parent.parent.name
+        if name.removeprefix("lineage-").removeprefix("timings-") not in FIXED:
+            rows = pl.read_parquet(path, hive_partitioning=False)
+            write_aside(path, pl.concat([renamed(rows, n) for n in range(times)]))
+
+
+def renamed(rows: pl.DataFrame, number: int) -> pl.DataFrame:
+    """The rows with other ids, and with texts that compress no better than those of a build."""
+    prefix = f"{number:03x}"
+    own = [c for c in rows.columns if c.endswith(("_id", "_hash", "unit")) and c not in KEPT]
+    lists = [c for c in rows.columns if c == "step_ids"]
+    return rows.with_columns(
+        *(pl.concat_str(pl.lit(prefix), pl.col(c).str.slice(3)).alias(c) for c in own),
+        *(
+            pl.col(c).list.eval(pl.concat_str(pl.lit(prefix), pl.element().str.slice(3)))
+            for c in lists
+        ),
+        *(
+            pl.col(c) + pl.Series([random.randbytes(SALT).hex() for _ in range(rows.height)])
+            for c in rows.columns
+            if c in ("text", "reasoning_text")
+        ),
+    )
+
+
 def synthetic(folder: Path, wanted: int) -> Folder:
     """A data folder of about so many steps."""
+    made = small(folder, min(wanted, SMALL))
+    times = max(1, round(wanted / made.steps))
+    if times > 1:
+        multiplied(made, times)
+        done = mock.Mock(return_value=Report(0, 1, 0))
+        with (
+            mock.patch.object(sources, "update_sources", done),
+            mock.patch.object(leir, "update_leir", done),
+            mock.patch.object(steps, "update_steps", done),
+            mock.patch.object(judgements, "update_judgements", done),
+            mock.patch.object(records, "update_records", done),
+            mock.patch.object(tokens, "update_tokens", done),
+        ):
+            for name, work in stages(made, Judge()).items():
+                start = time.process_time()
+                work()
+                print(f"  {name} sealed in {time.process_time() - start:.1f} s", flush=True)
+    return made
+
+
+def small(folder: Path, wanted: int) -> Folder:
+    """A data folder that stages wrote."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "synthetic.yaml"
     per_source = 0
@@ -371,7 +440,9 @@ def main() -> None:
             folder = Folder(kept.resolve(), load(str(kept / "synthetic.yaml")))
         else:
             folder = synthetic(kept.resolve(), options.steps)
-        print(f"{folder.steps} steps of {len(folder.profile.program_names)} programs")
+        size = sum(f.stat().st_size for f in folder.store.root.rglob("*.parquet")) / 1e6
+        programs = len(folder.profile.program_names)
+        print(f"{folder.steps} steps of {programs} programs, {size:.0f} MB of stage files")
         if options.dagster:
             job(folder, options.profile)
             return
