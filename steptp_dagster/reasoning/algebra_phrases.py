@@ -45,6 +45,8 @@ def _value_is(fact: Fact) -> str:
         claim = _CLAIMS.get(str(fact.arguments[2]), str(fact.arguments[2]))
         return f"{_text(fact)} is {claim} ({_reason(fact.value)})"
     why, low, high = fact.value
+    if low == high:
+        return f"{_text(fact)} is a constant"
     where = "" if why in _PLAIN else f" ({_reason(why)})"
     # what follows from bounds is what the precondition says
     return f"{_text(fact)} lies between {format(low, 'g')} and {format(high, 'g')}{where}"

@@ -166,7 +166,7 @@ class AlgebraicStrategy(Strategy):
                 before_fact("reduction_loops", path, value=classify(before)[path].reduction_loops),
             ),
             preconditions=tuple(Evidence(n, way.evidence(n)) for n in way.provers),
-            decision=(law,),
+            decision=(law, *_rest_of(before, after, path, way.rest)),
             transition=transition(before, after),
             soundness_rule="factor-of-a-sum",
             soundness=(after_fact("value_text", path, value=expr_text(_value_at(after, path))),),
@@ -329,6 +329,17 @@ def required(rule: Rule) -> tuple[str, ...]:
     if rule.kind == "exact":
         return (TYPES, *rule.needs)
     return (TYPES, *rule.needs, RANGE, DECISION)
+
+
+def _rest_of(
+    before: SignedProgram, after: SignedProgram, path: Path, rest: Expr
+) -> tuple[Fact, ...]:
+    """What is left of the terms of a sum, where it can be seen: the law's letter b."""
+    text = expr_text(rest)
+    for program, fact in ((before, before_fact), (after, after_fact)):
+        if _occurs(located(program.program, path).equation, text):
+            return (fact("stands_for", path, text, "b", value=True),)
+    return ()
 
 
 def _occurs(equation: Equation, text: str) -> bool:
