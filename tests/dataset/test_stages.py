@@ -178,6 +178,17 @@ def test_every_step_has_a_verdict_and_every_pair_is_judged_once(store: Store) ->
     assert pool.pairs == table.select("parent_leir_id", "result_leir_id").unique().height
 
 
+def test_a_verdict_that_the_machine_did_not_reach_is_asked_for_again(store: Store) -> None:
+    pairs = take(store, profile(sites=3, depth=0)).select("parent_leir_id", "result_leir_id")
+    slow = Judge(Verdict(False, "rejected", False, reasons.TIMED_OUT))
+    assert set(verified(store, slow)["reason"]) == {reasons.TIMED_OUT}
+    fast = Judge(ACCEPTED)
+    assert verified(store, fast)["equal_pass"].all()
+    assert fast.pairs == pairs.unique().height
+    verified(store, fast)
+    assert fast.pairs == pairs.unique().height
+
+
 @pytest.mark.parametrize(
     ("reason", "passes"),
     [

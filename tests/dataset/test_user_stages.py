@@ -20,6 +20,7 @@ from steptp_dagster.dataset.schemas import (
     TRANSLATIONS,
     USER_PROGRAMS,
 )
+from steptp_dagster.dataset.stages import user_leir, user_sources
 from steptp_dagster.dataset.stages.user_leir import update_user_leir
 from steptp_dagster.dataset.stages.user_sources import update_user_sources
 from steptp_dagster.dataset.store import Store
@@ -138,6 +139,29 @@ def test_files_become_rows_and_only_what_changed_is_executed_again(
     assert read(folder, TRANSLATIONS)["refusal"].null_count() == 2
     (folder / "mine.yaml").write_text(PROFILE.replace("seed: 3", "seed: 4"))
     assert run(folder)["net.py"][0].new == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "screens", "again"),
+    [
+        (None, [], False),
+        (None, ["constant"], False),
+        (None, ["constant", "screen-out-of-memory"], True),
+        ("timed-out", [], True),
+        ("crashed", [], True),
+        ("aten.topk.default", [], False),
+    ],
+)
+def test_what_ran_into_a_limit_is_tried_again(
+    refusal: str | None, screens: list[str], again: bool
+) -> None:
+    columns = {"refusal": pl.String(), "reason": pl.String(), "screens": pl.List(pl.String())}
+    row = pl.DataFrame(
+        {"refusal": [refusal], "reason": [refusal], "screens": [screens]}, schema=columns
+    )
+    assert row.filter(user_leir.STAGE.again).height == again
+    if not screens:
+        assert row.filter(user_sources.STAGE.again).height == again
 
 
 def test_the_folder_of_a_profile_is_relative_to_it(folder: Path) -> None:
