@@ -139,20 +139,31 @@ def test_every_step_is_verified_and_every_record_is_an_accepted_one(one: Path) -
 
 @pytest.mark.parametrize(
     ("task", "whole"),
-    [("single", "evidence"), ("trajectory", "trajectory"), ("negative", "wrong candidate")],
+    [
+        ("single", "evidence"),
+        ("multi", "evidence"),
+        ("trajectory", "trajectory"),
+        ("negative", "wrong candidate"),
+    ],
 )
 def test_a_record_is_replayed_from_its_source(one: Path, task: str, whole: str) -> None:
+    """Every step that leads to its answers is taken and judged again, also those before them."""
     records = pl.read_parquet(one / "data" / "export" / "tables" / "filtered_dataset.parquet")
     steps = pl.read_parquet(one / "data" / "export" / "tables" / "transformed_steps.parquet")
     chosen = records.filter(pl.col("task") == task).sort("record_id").row(0, named=True)
-    (last,) = steps.filter(pl.col("step_id") == chosen["step_ids"][-1])["step_depth"]
+    answers = chosen["step_ids"] if task == "multi" else chosen["step_ids"][-1:]
+    depths = dict(steps.select("step_id", "step_depth").rows())
     done = steptp(one, "replay", chosen["record_id"], "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [row["what"] for row in rows][:2] == ["code", "translation"]
     assert rows[-1]["what"].startswith(whole)
-    assert sum(row["what"].startswith("step") for row in rows) == last + 1
+    for what in ("step", "reasoning", "verdict"):
+        made = [row for row in rows if row["what"].startswith(f"{what} ")]
+        assert len(made) == sum(depths[name] + 1 for name in answers)
     assert {row["same"] for row in rows} == {"yes"}
+    if task == "multi":
+        assert len(set(chosen["step_ids"])) == len(chosen["step_ids"]) >= 2
 
 
 def test_lineage_leads_to_the_run(one: Path) -> None:
