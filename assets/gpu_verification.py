@@ -58,7 +58,8 @@ def gpu_verification(
 
     files, profile, progress = store.files, build.profile, build.progress(context)
     origin, seals = build.origin(context, "verdicts"), Seals.of(files, profile)
-    with tvm.verifier() as pool:
+    plan = profile.verification
+    with tvm.verifier(seed=plan.seed, target=plan.target) as pool:
 
         def one(program: str) -> Report:
             update = partial(update_judgements, files, program, profile, pool, origin, progress)

@@ -99,7 +99,6 @@ def measure(pairs: "list[tuple[SignedProgram, SignedProgram]]", count: int, work
 def main() -> int:
     """1 if a worker grew, or took too much."""
     from benchmarks.bench_verify import pairs_of
-
     from steptp_dagster import paths
 
     parser = argparse.ArgumentParser(description="Memory and scaling of the verifier's workers.")

@@ -66,11 +66,22 @@ class TvmExecutor(dg.ConfigurableResource[str]):
         return made
 
     @contextmanager
-    def verifier(self) -> "Iterator[Verifier]":
+    def verifier(self, *, seed: int, target: str) -> "Iterator[Verifier]":
         """A pool of worker processes, or of servers, that judges pairs, closed on leaving.
 
-        Raises RemoteFailure where the tracker does not answer or has too few servers.
+        ``seed`` and ``target`` are those that the caller stores its verdicts under. Raises
+        WrongSettings where this resource has others, RemoteFailure where the tracker does not
+        answer or has too few servers.
         """
+        wanted = {"seed": seed, "target": target}
+        found = [
+            f"{name} is {getattr(self, name)!r} here and {value!r} in the profile: "
+            "they must be the same"
+            for name, value in wanted.items()
+            if getattr(self, name) != value
+        ]
+        if found:
+            raise WrongSettings("\n".join(found))
         from steptp_dagster.verify.pool import Verifier
 
         if self.rpc_tracker:

@@ -60,14 +60,12 @@ class Layout:
     @cached_property
     def guards(self) -> "np.ndarray[Any, Any]":
         """The positions of all bytes that belong to no tensor."""
-        free = np.ones(self.size, bool)
-        for place in self.places:
-            free[place.offset : place.offset + place.size] = False
-        return np.flatnonzero(free)
+        starts = [0, *(place.offset + place.size for place in self.places)]
+        ends = [*(place.offset for place in self.places), self.size]
+        return np.concatenate([np.arange(s, e) for s, e in zip(starts, ends, strict=True)])
 
-    @cached_property
     def fresh(self) -> "np.ndarray[Any, Any]":
-        """The bytes of memory that nothing was written to."""
+        """The bytes of memory that nothing was written to; not kept: programs may be large."""
         filled = np.full(self.size, _GUARD_BYTE, np.uint8)
         for place in self.places:
             poison = _FLOAT_POISON if DTYPES[place.dtype].is_float else _INTEGER_POISON
@@ -95,7 +93,7 @@ class Arenas:
         start = -raw.ctypes.data % ALIGNMENT
         self.layout = layout
         self.rows = raw[start : start + count * layout.size].reshape(count, layout.size)
-        self.rows[:] = layout.fresh
+        self.rows[:] = layout.fresh()
 
     @property
     def base(self) -> int:

@@ -42,7 +42,9 @@ _ROUNDING: Final = 2.5e-12
 _CROSSING: Final = 1e-4
 _SCALED: Final = 1e-300
 _SQUARE_IS_FINITE: Final = 2.0**60
+#: Results of originals that are kept, and bytes of their arrays; the last one in any case.
 _KEPT: Final = 32
+_KEPT_BYTES: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,13 @@ class _Expected:
     inputs: dict[str, Array]
     results: dict[str, Array] | None
     scale: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of all arrays."""
+        return sum(
+            a.nbytes for arrays in (self.inputs, self.results or {}) for a in arrays.values()
+        )
 
 
 #: The last results of originals: many candidates of one have the same literals.
@@ -166,8 +175,9 @@ def _expected(original: SignedProgram, seed: int, draw: _Draw, engine: Engine) -
         results = _counted(original, reference, data, discrete=draw.discrete)
         found = _Expected(data, results, _scale(data))
     _kept[key] = found
-    while len(_kept) > _KEPT:
-        _kept.popitem(last=False)
+    total = sum(kept.size for kept in _kept.values())
+    while len(_kept) > 1 and (len(_kept) > _KEPT or total > _KEPT_BYTES):
+        total -= _kept.popitem(last=False)[1].size
     return found
 
 

@@ -107,15 +107,21 @@ class Verifier:
         pairs: Iterable[tuple[Key, SignedProgram, SignedProgram]],
         *,
         target: str | None = None,
+        seed: int | None = None,
     ) -> Iterator[tuple[Key, Verdict]]:
         """Verdicts by key in input order, as they become available.
 
         ``pairs`` (key, original, candidate) is read as it is needed, a few batches ahead. A pair
         whose original is invalid is rejected with reason ``invalid-original``. ``target`` is
-        another one than the pool's.
+        another one than the pool's. ``seed`` says which one the caller counts on: raises ValueError
+        if the pool draws from another.
         """
-        where = target or self.target
-        source = iter(pairs)
+        same_seed(self.seed, seed)
+        return self._verify_many(iter(pairs), target or self.target)
+
+    def _verify_many(
+        self, source: Iterator[tuple[Key, SignedProgram, SignedProgram]], where: str
+    ) -> Iterator[tuple[Key, Verdict]]:
         waiting: deque[tuple[list[tuple[Key, SignedProgram, SignedProgram]], Any]] = deque()
         while True:
             while len(waiting) < self._in_flight and (batch := list(islice(source, BATCH))):
@@ -172,6 +178,15 @@ class Verifier:
             return [replace(failure, target=target)]
         alone = [([pair], self._schedule([pair[1:]], target)) for pair in batch]
         return [v for pair, again in alone for v in self._verdicts(pair, again, target)]
+
+
+def same_seed(own: int, wanted: int | None) -> None:
+    """Raise ValueError if a pool's seed is not the one that its caller counts on."""
+    if wanted is not None and wanted != own:
+        raise ValueError(
+            f"these workers draw data from seed {own}, not {wanted}: a verdict stored under "
+            f"{wanted} would not be that; make a verifier with seed={wanted}"
+        )
 
 
 _BROKEN: Final = rejection(reasons.CRASHED, "all workers died")

@@ -17,7 +17,7 @@ from typing import Any, Final, Self, TypeVar
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.violation import Violation
-from steptp_dagster.verify.pool import BATCH
+from steptp_dagster.verify.pool import BATCH, same_seed
 from steptp_dagster.verify.record import FamilyEvidence, KernelFigures, Verdict
 from steptp_dagster.verify.worker import quieten_tvm
 
@@ -52,7 +52,7 @@ class RemoteVerifier:
         seed: int = 0,
         target: str = "llvm",
     ) -> None:
-        self.workers, self.target = workers, target
+        self.workers, self.target, self.seed = workers, target, seed
         self._settings = {"timeout_s": timeout_s, "memory_mb": memory_mb, "seed": seed}
         self._free: SimpleQueue[Any] = SimpleQueue()
         self._threads = ThreadPoolExecutor(workers)
@@ -81,14 +81,20 @@ class RemoteVerifier:
         pairs: Iterable[tuple[Key, SignedProgram, SignedProgram]],
         *,
         target: str | None = None,
+        seed: int | None = None,
     ) -> Iterator[tuple[Key, Verdict]]:
         """As ``pool.Verifier.verify_many``. Raises RemoteFailure."""
-        source = iter(pairs)
+        same_seed(self.seed, seed)
+        return self._verify_many(iter(pairs), target or self.target)
+
+    def _verify_many(
+        self, source: Iterator[tuple[Key, SignedProgram, SignedProgram]], where: str
+    ) -> Iterator[tuple[Key, Verdict]]:
         waiting: deque[tuple[list[Key], Future[list[Verdict]]]] = deque()
         while True:
             while len(waiting) < 2 * self.workers and (batch := list(islice(source, BATCH))):
                 texts = [[write(o), write(c)] for _, o, c in batch]
-                future = self._threads.submit(self._ask, texts, target or self.target)
+                future = self._threads.submit(self._ask, texts, where)
                 waiting.append(([key for key, _, _ in batch], future))
             if not waiting:
                 return

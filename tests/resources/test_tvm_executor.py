@@ -15,12 +15,25 @@ def test_runs_and_judges() -> None:
     signed = read(originals.SCALE_ADD).signed
     data = {"A": np.arange(20.0, dtype=np.float32), "C": np.ones(20, np.float32)}
     assert np.array_equal(executor.run(signed, data)["D"], data["A"] * 2.5 - 1)
-    with executor.verifier() as verifier:
+    with executor.verifier(seed=7, target="llvm") as verifier:
         [(key, verdict)] = verifier.verify_many([("same", signed, signed)])
     assert key == "same"
     assert verdict.accepted
     assert verdict.equality == "exact"
     assert verdict.seeds == (7,)
+
+
+def test_verdicts_are_never_of_another_seed_or_target_than_the_profiles() -> None:
+    executor = TvmExecutor(workers=1, seed=7, target="cuda:sm_90")
+    with (
+        pytest.raises(WrongSettings) as raised,
+        executor.verifier(seed=0, target="llvm"),
+    ):
+        pass
+    assert str(raised.value).splitlines() == [
+        "seed is 7 here and 0 in the profile: they must be the same",
+        "target is 'cuda:sm_90' here and 'llvm' in the profile: they must be the same",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +81,7 @@ def test_settings_from_the_environment_are_judged_when_they_are_known(
 def test_workers_share_in_the_folder_named(tmp_path: Path) -> None:
     signed = read(originals.SCALE_ADD).signed
     executor = TvmExecutor(workers=1, cache_dir=str(tmp_path))
-    with executor.verifier() as verifier:
+    with executor.verifier(seed=0, target="llvm") as verifier:
         assert [v.accepted for _, v in verifier.verify_many([(0, signed, signed)])] == [True]
         assert [p.is_dir() for p in tmp_path.iterdir()] == [True]
     assert list(tmp_path.iterdir()) == []

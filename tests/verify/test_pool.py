@@ -103,3 +103,11 @@ def test_an_invalid_original_is_a_verdict() -> None:
         [(_, verdict)] = verifier.verify_many([(0, broken, RIGHT)])
     assert verdict.reason == "invalid-original"
     assert verdict.static[0].kind == "out-of-bounds"
+
+
+def test_another_seed_than_the_pools_is_refused_at_once() -> None:
+    with Verifier(1, seed=3) as verifier:
+        with pytest.raises(ValueError, match="draw data from seed 3, not 5"):
+            verifier.verify_many([("right", ORIGINAL, RIGHT)], seed=5)
+        [(_, verdict)] = verifier.verify_many([("right", ORIGINAL, RIGHT)], seed=3)
+    assert verdict.seeds == (3,)
