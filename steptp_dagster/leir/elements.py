@@ -99,27 +99,22 @@ def _is_clean(
             only_read = not touched.written and touched.is_global
             writers = before.writers(name, i, only_read=only_read)
             keys.append((name, shapes[name], outputs.get(name), writers))
-    return facts.all_clean(
-        tuple(keys), lambda key: _of_tensor(accesses, shapes, updates, i, key[0])
-    )
+    return facts.all_clean(tuple(keys), partial(_of_tensor, accesses, updates, i))
 
 
-def _of_tensor(
-    accesses: Accesses, shapes: Mapping[str, Shape], updates: Updates, i: int, name: str
-) -> tuple[Violation, ...]:
+def _of_tensor(accesses: Accesses, updates: Updates, i: int, key: _Key) -> Sequence[Violation]:
     """What is wrong with the uses of one tensor in one nest."""
-    part = accesses.part(i)
-    here = part.by_tensor[name]
-    starts: list[Use] = []
+    name, shape, _, writers = key
     found: list[Violation] = []
-    filled = _filled_before(accesses, i, name, shapes[name])
-    for use in here:
-        found.extend(_use(accesses, shapes, updates, use, filled=filled))
-        if use.write:
-            starts.append(use)
-    for target in starts:
+    is_source = _is_source(accesses, name)
+    filled = writers is None or _filled_before(accesses, i, name, shape)
+    for use in accesses.part(i).by_tensor[name]:
+        nothing_to_ask = use.write or is_source or (filled and not use.private)
+        if use.bounds.empty or not (nothing_to_ask and _inside(use, shape)):
+            found.extend(_use(accesses, shape, updates, use, filled=filled))
+    for target in accesses.part(i).writes.get(name, ()):
         found.extend(_starting(accesses, updates, target))
-    return tuple(found)
+    return found
 
 
 def _filled_before(accesses: Accesses, i: int, name: str, shape: Shape) -> bool:
@@ -198,15 +193,14 @@ def _uses(
         name = use.tensor
         if name not in broken:
             filled = _filled_before(accesses, i, name, shapes[name])
-            yield from _use(accesses, shapes, updates, use, filled=filled)
+            yield from _use(accesses, shapes[name], updates, use, filled=filled)
 
 
 def _use(
-    accesses: Accesses, shapes: Mapping[str, Shape], updates: Updates, use: Use, *, filled: bool
+    accesses: Accesses, shape: Shape, updates: Updates, use: Use, *, filled: bool
 ) -> Iterator[Violation]:
     if use.bounds.empty:
         return
-    shape = shapes[use.tensor]
     if not _inside(use, shape):
         outside = list(_bounds(use, shape))
         yield from outside

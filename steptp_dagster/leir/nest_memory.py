@@ -12,7 +12,7 @@ kept per nest object and place (uses), or not at all (violations).
 
 import itertools
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial, wraps
+from functools import wraps
 from typing import Final, TypeVar
 
 from steptp_dagster.leir.affine import Interval
@@ -93,8 +93,11 @@ class NestFacts:
         """Whether the checks under all of ``keys`` find nothing, which is remembered as a whole."""
         if keys in self._clean:
             return True
-        if any(self.found(key, partial(check, key)) for key in keys):
-            return False
+        for key in keys:
+            if key not in self._clean:
+                if check(key):
+                    return False
+                remember(self._clean, key, None, ANSWERS)
         remember(self._clean, keys, None, ANSWERS)
         return True
 

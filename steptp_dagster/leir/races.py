@@ -53,6 +53,7 @@ def _nest(
 ) -> tuple[tuple[int, Violation], ...]:
     """The conflicts within one nest; those between blocks have the number 1."""
     found: list[tuple[int, Violation]] = []
+    outline = accesses.facts[i].outline
     loops_of = accesses.part(i).loops_of
     for path in sorted(loops_of):
         for ref in loops_of[path]:
@@ -61,7 +62,8 @@ def _nest(
                 found.extend((0, v) for v in here)
                 if ref.loop.axis in THREAD_AXES and not here:
                     found.extend((0, v) for v in _threads(accesses, dependences, ref, broken))
-    found.extend((1, v) for v in _blocks(accesses, i, broken))
+    if any(touched.blocks is None or touched.blocks for touched in outline.touched):
+        found.extend((1, v) for v in _blocks(accesses, i, broken))
     return tuple(found)
 
 

@@ -169,6 +169,8 @@ def single_index(form: Form) -> bool:
 
 def region(use: Use, fixed: frozenset[str]) -> Region | None:
     """Where a write goes while the indices in ``fixed`` stand still; None if that is no region."""
+    if use.regions is None:
+        use.regions = {}
     if fixed not in use.regions:
         use.regions[fixed] = _whole_region(use, fixed)
     return use.regions[fixed]

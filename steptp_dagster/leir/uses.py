@@ -39,7 +39,6 @@ from steptp_dagster.leir.formulas import (
     narrowed,
     negation,
 )
-from steptp_dagster.leir.lazy import lazy
 from steptp_dagster.leir.walk import Path, children, equations_in
 
 if TYPE_CHECKING:  # what later analyses keep here
@@ -107,8 +106,8 @@ class Use:
     formula: Formula
     forms: tuple[Form, ...]
     private: int
-    #: Where a write goes while some indices stand still (``regions``).
-    regions: "dict[frozenset[str], Region | None]" = field(default_factory=dict, repr=False)
+    #: Where a write goes while some indices stand still (``regions``); None where not asked.
+    regions: "dict[frozenset[str], Region | None] | None" = field(default=None, repr=False)
     _bounds: Bounds | None = field(default=None, repr=False)
     _opaque: bool | None = field(default=None, repr=False)
     _data: bool | None = field(default=None, repr=False)
@@ -179,6 +178,11 @@ class NestUses:
         self._table = table
         self.statements: list[Statement] = []
         self.uses: list[Use] = []
+        #: Uses of each tensor, and writes of each tensor that is written here.
+        self.by_tensor: dict[str, list[Use]] = {}
+        self.writes: dict[str, list[Use]] = {}
+        #: Uses of each equation: the target first, then reads from left to right.
+        self.by_statement: dict[Path, list[Use]] = {}
         #: Divisors of integer divisions that are no literals, as uses whose only form they are.
         self.divisors: list[Use] = []
         #: The loops of each nest, by the nest's path.
@@ -192,34 +196,11 @@ class NestUses:
         self._converter = Converter(Bounds({}), table)
         self._visit(nest, (place,), (), len(_launch(nest)), {}, self._converter)
 
-    @lazy
-    def by_tensor(self) -> dict[str, list[Use]]:
-        """Uses of each tensor."""
-        found: dict[str, list[Use]] = {}
-        for use in self.uses:
-            found.setdefault(use.access.name, []).append(use)
-        return found
-
-    @lazy
-    def writes(self) -> dict[str, list[Use]]:
-        """Writes of each tensor that is written here."""
-        found: dict[str, list[Use]] = {}
-        for use in self.uses:
-            if use.write:
-                found.setdefault(use.access.name, []).append(use)
-        return found
-
-    @lazy
-    def by_statement(self) -> dict[Path, list[Use]]:
-        """Uses of each equation: the target first, then reads from left to right."""
-        found: dict[Path, list[Use]] = {}
-        for use in self.uses:
-            found.setdefault(use.statement.path, []).append(use)
-        return found
-
     def under(self, path: Path) -> list[Use]:
         """Uses by the equations at or below ``path``, which lies in this nest."""
         n = len(path)
+        if n == 1:
+            return list(self.uses)
         return [u for u in self.uses if u.statement.path[:n] == path]
 
     def touching(self, path: Path) -> list[Use]:
@@ -285,12 +266,14 @@ class NestUses:
             guard,
         )
         self.statements.append(statement)
+        first = len(self.uses)
         self._use(statement, equation.target, guard, "target", write=True)
         for subscript in equation.target.subscripts:
             self._reads(statement, subscript, guard, "target")
         self._reads(statement, equation.value, guard, "value")
         if equation.guard is not None:
             self._reads(statement, equation.guard, TRUE, "guard")
+        self.by_statement[path] = self.uses[first:]
 
     def _reads(self, statement: Statement, expr: Expr, when: Formula, role: Role) -> None:
         if isinstance(expr, Access):
@@ -323,12 +306,20 @@ class NestUses:
         convert = self._converter.form
         instance = () if access.scope == "g" else private_coordinates(statement, access.scope)
         forms = [*instance]
+        box = self._converter.bounds.box
         for subscript in access.subscripts:
+            if type(subscript) is Index and subscript.name in box:  # nearly all of them
+                forms.append(index(subscript.name))
+                continue
             form = convert(subscript)
             if form is None:
                 form = Form(0, ((Opaque(repr(subscript), *_UNKNOWN_VALUE), 1),))
             forms.append(form)
-        self.uses.append(Use(statement, access, write, role, when, tuple(forms), len(instance)))
+        use = Use(statement, access, write, role, when, tuple(forms), len(instance))
+        self.uses.append(use)
+        self.by_tensor.setdefault(access.name, []).append(use)
+        if write:
+            self.writes.setdefault(access.name, []).append(use)
 
 
 def private_coordinates(statement: Statement, scope: str) -> tuple[Form, ...]:

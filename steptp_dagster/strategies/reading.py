@@ -53,8 +53,9 @@ _STAND_INS: Final[dict[int, Expr]] = {
 _REMEMBERED: Final = 8192
 #: Nodes over stand-ins by what tells them apart, and whether they read back.
 _nodes: Final[dict[Hashable, bool]] = {}
-#: The names of indices that read back.
+#: The names of indices that read back, and the accesses that do with so many indices alone.
 _indices: Final[dict[str, None]] = {}
+_accesses: Final[dict[tuple[Hashable, int], None]] = {}
 
 
 def reads_back(program: Program, signature: Signature | None) -> bool:
@@ -107,6 +108,8 @@ def _read(expr: Expr) -> tuple[int, int]:
         head = expr.name
     elif isinstance(expr, Access):
         head = expr.name, expr.dtype, expr.scope
+        if (head, len(expr.subscripts)) in _accesses and all(map(_is_known, expr.subscripts)):
+            return level, 2 if expr.subscripts else 1
     elif isinstance(expr, Binary):
         head, level = expr.op, LEVELS[expr.op]
     elif isinstance(expr, Int):
@@ -135,7 +138,14 @@ def _read(expr: Expr) -> tuple[int, int]:
         known = remember(_nodes, key, _over_stand_ins(expr, levels), _REMEMBERED)
         if known and isinstance(expr, Index):
             remember(_indices, expr.name, None, _REMEMBERED)
+    if known and isinstance(expr, Access) and all(map(_is_known, expr.subscripts)):
+        remember(_accesses, (head, len(expr.subscripts)), None, _REMEMBERED)
     return level, deepest + 1 if known else -1
+
+
+def _is_known(expr: Expr) -> bool:
+    """Whether an expression is an index that reads back."""
+    return type(expr) is Index and expr.name in _indices
 
 
 def _over_stand_ins(expr: Expr, levels: list[int]) -> bool:
