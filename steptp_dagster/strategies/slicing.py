@@ -1,7 +1,7 @@
 """Copies of slices: the inputs that a nest reads at one loop's index, cut to that loop's range."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Loop, Nest
 from steptp_dagster.leir.walk import accesses_in, fresh_indices, map_expr
@@ -53,16 +53,23 @@ def copied(
     return Nest(header, (Equation(target, value),))
 
 
-def read_from(equation: Equation, of: Slice, name: str, subscript: Expr, index: str) -> Equation:
-    """The equation with reads of a slice turned to its copy, at the bare index."""
+def read_from(
+    equation: Equation, copies: Mapping[str, tuple[int, str]], subscript: Expr, index: str
+) -> Equation:
+    """The equation with reads of slices turned to their copies, at the bare index.
+
+    ``copies`` holds for each sliced tensor the dimension and the name of its copy.
+    """
+    bare = Index(index)
 
     def visit(node: Expr) -> Expr:
-        if not isinstance(node, Access) or node.name != of.read.name:
+        if not isinstance(node, Access) or node.name not in copies:
             return node
-        if node.subscripts[of.dimension] != subscript:
+        dimension, name = copies[node.name]
+        if node.subscripts[dimension] != subscript:
             return node
-        subscripts = list(node.subscripts)
-        subscripts[of.dimension] = Index(index)
-        return replace(node, name=name, subscripts=tuple(subscripts))
+        here = (*node.subscripts[:dimension], bare, *node.subscripts[dimension + 1 :])
+        return Access(name, node.dtype, node.scope, here, pos=node.pos)
 
-    return replace(equation, value=map_expr(equation.value, visit))
+    value = map_expr(equation.value, visit)
+    return Equation(equation.target, value, equation.guard, pos=equation.pos)

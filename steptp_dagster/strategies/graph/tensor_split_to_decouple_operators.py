@@ -241,13 +241,14 @@ def _built(program: SignedProgram, site: Site) -> _Split:
     made: list[str] = []
     computed: list[Statement] = []
     for k, (half, (subscript, offset, size)) in enumerate(zip(halves, own, strict=True)):
-        equation = _only(half)
+        turned: dict[str, tuple[int, str]] = {}
         for n, one in enumerate(found):
             name = names[2 + k * len(found) + n]
             copies.append(copied(one, name, shapes[one.read.name], size, offset))
             made.append(name)
-            equation = read_from(equation, one, name, subscript, index)
-        computed.append(replace(half, body=(equation,)))
+            turned[one.read.name] = one.dimension, name
+        equation = read_from(_only(half), turned, subscript, index)
+        computed.append(Nest(half.loops, (equation,), pos=half.pos))
     result = signed_with(program, path[:1], *copies, *computed, *together)
     return _Split(result, tuple(one.read.name for one in found), tuple(made), rule)
 
@@ -274,11 +275,11 @@ def _halves(
             for loop in nest.loops
         )
         part = replace(target, name=name)
-        here = in_place_of(equation, target.name, part)
+        here = equation
         if offset:
             by: dict[str, Expr] = {index: affine_sum(Index(index), offset)}
             here = map_equation(here, partial(substitute, by=by))
-            here = in_place_of(here, name, part)  # a half has subscripts of its own
+        here = in_place_of(here, target.name, part)  # a half has subscripts of its own
         halves.append(Nest(loops, (here,)))
         place = substitute(target, {index: affine_sum(Index(index), offset)})
         if not isinstance(place, Access):
