@@ -24,12 +24,20 @@ from steptp_dagster.leir.ast import (
     Unary,
 )
 from steptp_dagster.leir.nest_memory import per_nest
+from steptp_dagster.leir.updates import Operator
 from steptp_dagster.leir.walk import Path, accesses_in, equations_in
 
 #: How operators without a name of their own are called in ``Flow.operators``.
 MINUS: Final = "minus"
 COMPARE: Final = "compare"
 INFINITY: Final = "inf"
+#: The operators of which an equation has one if it is an update by an operation.
+_WRITTEN: Final[dict[Operator, tuple[str, ...]]] = {
+    "max": ("max",),
+    "min": ("min",),
+    "+": ("+", "-"),
+    "*": ("*",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,10 @@ class Flow:
     subtracted: Mapping[str, tuple[Binary, ...]]
     operators: frozenset[str]
     beside: tuple[Expr, ...]
+
+    def may_update_by(self, op: Operator) -> bool:
+        """Whether the equation may be a pure update by an operation, as far as operators tell."""
+        return self.target in self.read and not self.operators.isdisjoint(_WRITTEN[op])
 
 
 @per_nest

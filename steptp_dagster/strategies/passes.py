@@ -26,13 +26,6 @@ NAMES: Final[dict[Operator, str]] = {
     "+": "sum",
     "*": "product",
 }
-#: The operators of which an equation has one if it is an update by an operation.
-_WRITTEN: Final[dict[Operator, tuple[str, ...]]] = {
-    "max": ("max",),
-    "min": ("min",),
-    "+": ("+", "-"),
-    "*": ("*",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +63,7 @@ class Passes:
     def is_update(self, statement: Statement, op: Operator) -> bool:
         """Whether the equation is a pure update by this operation."""
         path = statement.path
-        flow = flow_at(self.program.program.nests[path[0]], path[1:])
-        if flow.target not in flow.read or flow.operators.isdisjoint(_WRITTEN[op]):
+        if not flow_at(self.program.program.nests[path[0]], path[1:]).may_update_by(op):
             return False
         update = self.updates[path]
         return update.kind == "update" and update.op == op and not update.subtract

@@ -75,5 +75,5 @@ def _with_history(
         **dict.fromkeys(found.inits, ()),
     }
     after = {place.path: under_rows(program.program, place, (copy,))}
-    new = rebuilt(program.program, changes, after, lambda node: node)
+    new = rebuilt(program.program, changes, after)
     return SignedProgram(new, program.signature)

@@ -7,6 +7,7 @@ reduction. ``history`` lets the readers of these tensors read the last step itse
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import is_
 
 from steptp_dagster.leir.accesses import LoopRef
 from steptp_dagster.leir.analysis import Analysis
@@ -175,7 +176,7 @@ def prefix_sum(program: SignedProgram, rows: Rows) -> SignedProgram:
         copies.insert(0, Equation(rows.maximum, last_step(found.running, loop), rows.guard))
     place = _place(program.program, rows)
     after = {place.path: under_rows(program.program, place, tuple(copies))}
-    new = rebuilt(program.program, found.changes, after, lambda node: node)
+    new = rebuilt(program.program, found.changes, after)
     unread = _names_at(program, rows.via)
     if not rows.prefix:
         unread = (*unread, rows.maximum.name)
@@ -371,7 +372,7 @@ def pruned(program: SignedProgram, names: tuple[str, ...]) -> SignedProgram:
     }
     if not gone:
         return program
-    new = rebuilt(program.program, gone, {}, lambda node: node)
+    new = rebuilt(program.program, gone, {})
     return SignedProgram(new, program.signature)
 
 
@@ -405,20 +406,30 @@ def rebuilt(
     program: Program,
     changes: Mapping[Path, tuple[Statement, ...]],
     after: Mapping[Path, tuple[Statement, ...]],
-    function: Callable[[Expr], Expr],
+    function: Callable[[Expr], Expr] | None = None,
 ) -> Program:
-    """Put ``changes`` in the place of statements, ``after`` behind them, map all others."""
+    """Put ``changes`` in the place of statements, ``after`` behind them, map all others.
+
+    What nothing happens to stays the object that it is.
+    """
+    touched = {path[0] for path in (*changes, *after)}
 
     def visit(statement: Statement, path: Path) -> tuple[Statement, ...]:
         behind = after.get(path, ())
         if path in changes:
             return (*changes[path], *behind)
         if isinstance(statement, Equation):
+            if function is None:
+                return (statement, *behind)
             return (map_equation(statement, lambda e: map_expr(e, function)), *behind)
         body = tuple(
-            new for i, inner in enumerate(statement.body) for new in visit(inner, (*path, i))
+            [new for i, inner in enumerate(statement.body) for new in visit(inner, (*path, i))]
         )
+        if len(body) == len(statement.body) and all(map(is_, body, statement.body)):
+            return (statement, *behind)
         return (*_nest(statement, body), *behind)
 
-    nests = [new for i, nest in enumerate(program.nests) for new in visit(nest, (i,))]
+    nests: list[Statement] = []
+    for i, nest in enumerate(program.nests):
+        nests += visit(nest, (i,)) if function is not None or i in touched else (nest,)
     return Program(tuple(nest for nest in nests if isinstance(nest, Nest)))

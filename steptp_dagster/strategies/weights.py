@@ -12,6 +12,7 @@ from steptp_dagster.leir.accesses import Statement
 from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Access, Binary, Call, Expr
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.strategies.dataflow import flow_at
 from steptp_dagster.strategies.pieces import expanded
 from steptp_dagster.strategies.streaming import Weighting, exp_of_difference, hidden_weight
 
@@ -41,7 +42,10 @@ def product_of(
     follow: Callable[[SignedProgram, Statement, Expr], Weights | None],
 ) -> Product | None:
     """What a plain sum adds up, if one factor is followed to weights; it may be stored."""
-    update = Analysis.of(program).updates[statement.path]
+    path = statement.path
+    if not flow_at(program.program.nests[path[0]], path[1:]).may_update_by("+"):
+        return None
+    update = Analysis.of(program).updates[path]
     if update.op != "+" or update.subtract or update.operand is None:
         return None
     chain: list[str] = []
