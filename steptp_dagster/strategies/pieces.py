@@ -69,6 +69,22 @@ def _is_shifted_total(equation: Equation) -> bool:
     return unshifted_total(equation.value) != equation.value
 
 
+def _unshifted(program: SignedProgram, expr: Expr) -> Expr:
+    """The sum in a ``shifted_total``, if the maximum in it is the one that the sum runs beside."""
+    total = unshifted_total(expr)
+    if total == expr:
+        return expr
+    match expr, total:
+        case Call(arguments=(_, Access() as maximum, _)), Access() if (
+            maximum.subscripts == total.subscripts
+        ):
+            writes = Analysis.of(program).accesses.writes.get(total.name, [])
+            read = (accesses_in(use.statement.equation.value) for use in writes)
+            if any(access.name == maximum.name for found in read for access in found):
+                return total
+    return expr
+
+
 def _is_piece(equation: Equation) -> bool:
     match equation.value:
         case Access() | Binary("-") | Call("exp"):
@@ -95,8 +111,7 @@ def unfolded(
         seen.append(expr.name)
         if is_shift(known[expr.name].equation):
             new = shift_of(new)
-        new = streamed_total(unshifted_total(new))
-        return unfolded(program, reader, new, known, seen)
+        return unfolded(program, reader, streamed_total(_unshifted(program, new)), known, seen)
     if not any(access.name in known for access in accesses_in(expr)):
         return expr
     below = tuple(unfolded(program, reader, child, known, seen) for child in children(expr))
@@ -121,7 +136,7 @@ def expanded(
             return expr
         seen.append(expr.name)
         if shifts:
-            new = shift_of(new) if is_shift(made[0].equation) else unshifted_total(new)
+            new = shift_of(new) if is_shift(made[0].equation) else _unshifted(program, new)
         expr = streamed_total(new)
     return expr
 

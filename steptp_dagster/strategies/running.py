@@ -4,7 +4,7 @@ A running value is an array with the step as its last subscript. Access to it in
 written without that subscript, as ``Rows.maximum`` of a running maximum is.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from steptp_dagster.leir.accesses import LoopRef, Statement
@@ -151,8 +151,10 @@ def last_step(array: Access, loop: Loop) -> Access:
     return indexed(array, Int(loop.start + loop.extent - 1))
 
 
-def copies_of(program: SignedProgram, arrays: Iterable[Access], loop: Loop) -> tuple[Copy, ...]:
+def copies_of(program: SignedProgram, arrays: Sequence[Access], loop: Loop) -> tuple[Copy, ...]:
     """Tensors that nothing but ``T_{i}=N_{i,last}`` writes, for each array, in text order.
+
+    The first of the arrays holds running maxima, another one sums relative to them.
 
     With equal subscripts on both sides any read of ``T`` is one of ``N`` with the last step added.
     """
@@ -162,6 +164,10 @@ def copies_of(program: SignedProgram, arrays: Iterable[Access], loop: Loop) -> t
         for statement in analysis.accesses.statements:
             target = statement.equation.target
             plain = unshifted_total(statement.equation.value)
+            if plain != statement.equation.value:
+                top = last_step(replace(arrays[0], subscripts=target.subscripts), loop)
+                if statement.equation.value != shifted_total(top, plain):
+                    continue
             value = streamed_total(plain)
             if not isinstance(value, Access) or value.name != array.name:
                 continue

@@ -1,6 +1,7 @@
 """From naive attention to one pass over rolling state: consecutive steps on the same program."""
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -12,7 +13,7 @@ from torch.nn import functional
 
 from steptp_dagster.leir.ast import Nest
 from steptp_dagster.leir.canonical import structural_hash
-from steptp_dagster.leir.fileform import read
+from steptp_dagster.leir.fileform import read, write
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import equations
@@ -225,6 +226,17 @@ def test_hard_rows_of_softmax_written_otherwise(form: str) -> None:
     scores = HARD_ROWS.copy()
     scores[[1, 5, 6], [0, 3, 5]] = np.inf
     _on_hard_rows(steps, {**inputs, "S": scores})
+
+
+def test_an_infinity_of_something_else_is_no_shift() -> None:
+    """``if_then_else(D==inf,D,R)`` copies a running sum only where D is its running maximum."""
+    program = walked(read(ROWS["relative to a finite maximum"]).signed, CHAIN[:2])[-1].after
+    assert strategy(FLASH).survey(program).sites
+    text = write(program).replace("# input X", "# input D f32[9,6]\n# input X")
+    other = read(re.sub(r"(A)(\^\{f32,g\}_\{tx,5\})==inf,A", r"D\2==inf,D", text)).signed
+    assert "D^{f32,g}_{tx,5}==inf" in write(other)
+    assert not strategy(FLASH).survey(other).sites
+    assert not strategy("online_softmax").survey(other).sites
 
 
 def test_rows_of_an_attention_that_are_hard() -> None:
