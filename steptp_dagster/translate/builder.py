@@ -32,6 +32,7 @@ from steptp_dagster.leir.walk import (
 )
 from steptp_dagster.translate.coords import Axis, Coord, Coords, loop
 from steptp_dagster.translate.scalars import compare
+from steptp_dagster.translate.squeezing import squeezed
 from steptp_dagster.translate.values import Value, access, stored
 
 #: Largest number of threads in a block; longer loops are split into blocks and threads.
@@ -216,7 +217,7 @@ class Builder:
 
     def finish(self) -> tuple[SignedProgram, Mapping[str, str]]:
         """The program under its final names, and the final name of each provisional one."""
-        program = Program(tuple(self.nests))
+        program = squeezed(Program(tuple(self.nests)), self.variables)
         for name, (low, high) in self.ranges.items():
             known = self.variables[name]
             self.variables[name] = replace(
