@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from steptp_dagster.leir.dtypes import DTYPES, SCOPES
 from steptp_dagster.leir.literals import shortest
+from steptp_dagster.leir.records import quickly_made
 
 Kind = Literal["L", "P", "V", "U", "B"]
 KINDS: Final[dict[str, str]] = {
@@ -80,6 +81,7 @@ def _pos() -> int:
     return field(default=-1, compare=False, repr=False, kw_only=True)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Int:
     """An integer literal, never negative (``-3`` is ``Unary("-", Int(3))``)."""
@@ -122,6 +124,7 @@ class Inf:
     pos: int = _pos()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Index:
     """A use of a loop index as a value."""
@@ -135,6 +138,7 @@ class Index:
             raise InvalidNode(f"not an index name: {self.name!r}")
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Access:
     """A tensor with its annotations and subscripts; a scalar has none."""
@@ -155,6 +159,7 @@ class Access:
             raise InvalidNode(f"unknown scope {self.scope!r}; one of {' '.join(SCOPES)}")
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Unary:
     """Unary minus."""
@@ -164,6 +169,7 @@ class Unary:
     pos: int = _pos()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Binary:
     """Arithmetic (``+ - * / // % **``) or a strict logical operator (``& |``)."""
@@ -179,6 +185,7 @@ class Binary:
             raise InvalidNode(f"unknown operator {self.op!r}")
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Compare:
     """A chain of comparisons, ``operands[0] ops[0] operands[1] ...``: their conjunction."""
@@ -195,6 +202,7 @@ class Compare:
             raise InvalidNode(f"unknown comparison in {self.ops}")
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Call:
     """A function application; ``if_then_else`` is lazy."""
@@ -217,6 +225,7 @@ class Call:
 Expr = Int | Real | Inf | Index | Access | Unary | Binary | Compare | Call
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Loop:
     """``KIND^{extent}_{index=start}``: the index runs over start .. start + extent - 1.
@@ -253,6 +262,7 @@ class Loop:
         return axis_of(self.index)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Equation:
     """``target = value : guard``; without a guard it holds in every iteration."""
@@ -263,6 +273,7 @@ class Equation:
     pos: int = _pos()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Nest:
     """One or more loops around a body of equations and nests, executed in order."""

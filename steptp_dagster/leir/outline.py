@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from steptp_dagster.leir.ast import BLOCK_AXES, Access, Equation, Expr, Index, Nest
 from steptp_dagster.leir.dtypes import DTYPES
+from steptp_dagster.leir.records import quickly_made
 from steptp_dagster.leir.typing import plain
 from steptp_dagster.leir.walk import children
 
@@ -16,6 +17,7 @@ from steptp_dagster.leir.walk import children
 Annotation = tuple[str, str, int]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Touched:
     """One tensor that a nest touches.
@@ -32,6 +34,7 @@ class Touched:
     is_global: bool
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Outline:
     """The tensors of one nest in the order of their first use.

@@ -29,6 +29,7 @@ from steptp_dagster.leir.ast import (
     Statement,
     Unary,
 )
+from steptp_dagster.leir.records import quickly_made
 
 Path = tuple[int, ...]
 
@@ -36,6 +37,7 @@ _INDEX_LETTERS = "acdfghijklmnopqrsuw"
 _TENSOR_LETTERS = "ACDEFGHIJKMNOQRSWXYZ"
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Located:
     """An equation with its path and all enclosing loops, outermost first."""
