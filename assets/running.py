@@ -83,7 +83,9 @@ def by_program(
         yield refused(error)
         return
     metadata = {**counts(total), **describe(programs)}
-    yield accepted(store, table, programs, metadata)
+    # With the last partition only: each has an event of its own, which lies in Dagster's database.
+    context.add_asset_metadata(metadata, partition_key=programs[-1])
+    yield accepted(store, table, programs, {})
     if len(programs) > 1:
         yield from partition_versions(context, store, table, rows, metadata)
 

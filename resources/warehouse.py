@@ -27,6 +27,11 @@ class Warehouse(dg.ConfigurableResource[str]):
         """The folder that people download."""
         return Path(self.data) / "export"
 
+    @property
+    def report(self) -> Path:
+        """The page of plots."""
+        return Path(self.data) / "report.html"
+
     def load(self, store: Store, profile: Profile) -> warehouse.Loaded:
         """Build the file from stage files where they changed, and check it. Raises NotWritten."""
         with explained(self.path):

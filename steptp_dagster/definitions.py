@@ -18,6 +18,7 @@ from assets.filtered_dataset import filtered_dataset
 from assets.gpu_verification import gpu_verification
 from assets.leir_programs import leir_programs
 from assets.partitions import program_files, synchronise
+from assets.report import report
 from assets.source_programs import source_programs
 from assets.statistics import statistics
 from assets.transformed_steps import transformed_steps
@@ -50,6 +51,7 @@ defs = dg.Definitions(
             statistics,
             warehouse_asset,
             export,
+            report,
         ]
     ),
     asset_checks=[zoo_rejected, strategies_present, drift],

@@ -9,6 +9,7 @@ import pytest
 
 from assets.common import Result, by_program, schema_spec, tally
 from assets.display import LINEAGE, column_schema
+from assets.report import report
 from assets.samples import block
 from assets.statistics import statistics, summary
 from assets.warehouse import warehouse_asset
@@ -24,7 +25,7 @@ from tests.support.prepared import prepare
 from tests.support.rows import all_rows, key
 
 PARTITIONED = {"source_programs", "leir_programs", "transformed_steps", "gpu_verification"}
-WHOLE_ASSETS = {"filtered_dataset", "statistics", "warehouse", "export"}
+WHOLE_ASSETS = {"filtered_dataset", "statistics", "warehouse", "export", "report"}
 
 
 def graph() -> Any:
@@ -46,6 +47,7 @@ def test_the_assets_of_the_design_and_their_order() -> None:
         "statistics": {"filtered_dataset"},
         "warehouse": {"statistics"},
         "export": {"warehouse"},
+        "report": {"warehouse"},
     }
     assert {name for name, n in nodes.items() if n.partitions_def} == {
         "program_files"
@@ -67,7 +69,7 @@ def test_every_asset_has_a_description_and_a_code_version_where_it_computes() ->
         assert node.description
         assert node.group_name in ("programs", "steps", "dataset")
         assert node.kinds and node.owners
-        without = ("program_files", "warehouse", "export")
+        without = ("program_files", "warehouse", "export", "report")
         assert node.code_version or node.key.to_user_string() in without
 
 
@@ -97,7 +99,7 @@ def test_assets_are_thin() -> None:
         name = node.key.to_user_string()
         if name != "program_files":
             function = defs.resolve_assets_def(name).op.compute_fn.decorated_fn
-            assert len(inspect.getsource(function).splitlines()) <= 45, name
+            assert len(inspect.getsource(function).splitlines()) <= 40, name
 
 
 def test_one_job_and_a_schedule_that_waits() -> None:
@@ -187,6 +189,21 @@ def test_statistics_are_computed_once(tmp_path: Path) -> None:
         (event,) = result.asset_materializations_for_node("statistics")
         computed.append(event.metadata["computed"].value)
     assert computed == [True, False]
+
+
+def test_the_page_of_plots_is_drawn_where_the_data_changed(tmp_path: Path) -> None:
+    prepare(tmp_path / "stages", all_rows())
+    assert materialize(warehouse_asset, tmp_path).success
+    written = []
+    for spoil in (False, False, True):
+        if spoil:
+            (tmp_path / "report.html").write_text("spoilt")
+        result = materialize(report, tmp_path)
+        assert result.success
+        (event,) = result.asset_materializations_for_node("report")
+        written.append(event.metadata["written"].value)
+        assert "plotly-graph-div" in (tmp_path / "report.html").read_text()
+    assert written == [True, False, True]
 
 
 def test_the_summary_names_the_pass_rate(tmp_path: Path) -> None:
