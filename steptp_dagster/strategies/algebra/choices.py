@@ -171,4 +171,5 @@ OUT_OF_EXTREMUM: Final = Rule(
     "monotone-rounding",
     _out_of_extremum,
     (POSITIVE, INFINITE),
+    heads=("max", "min"),
 )

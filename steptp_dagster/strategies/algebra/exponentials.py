@@ -194,4 +194,5 @@ EXPONENTIAL_OF_NEGATIVE: Final = Rule(
     "exponential-law",
     _negative,
     (LARGE,),
+    heads=("exp",),
 )

@@ -429,4 +429,5 @@ EXPAND_FRACTION: Final = Rule(
     "cancelled-factor",
     _expand_fraction,
     (SIZE,),
+    heads=("/",),
 )

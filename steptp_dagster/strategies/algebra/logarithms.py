@@ -282,4 +282,5 @@ EXPONENTIAL_OF_LOG: Final = Rule(
     "logarithm-law",
     _exponential_of_log,
     (NEGATIVE,),
+    heads=("exp",),
 )

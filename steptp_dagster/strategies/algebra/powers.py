@@ -387,5 +387,11 @@ ROOT_FROM_POWER: Final = Rule(
     heads=("**",),
 )
 ROOT_AS_POWER: Final = Rule(
-    "root-as-power", "sqrt(a) -> a**0.5", "domain", "power-law", _root_as_power, (NEGATIVE,)
+    "root-as-power",
+    "sqrt(a) -> a**0.5",
+    "domain",
+    "power-law",
+    _root_as_power,
+    (NEGATIVE,),
+    heads=("sqrt",),
 )

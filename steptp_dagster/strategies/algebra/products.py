@@ -183,4 +183,5 @@ DIFFERENCE_OF_SQUARES: Final = Rule(
     "range",
     "binomial-law",
     _difference_of_squares,
+    heads=SUMS,
 )
