@@ -13,6 +13,8 @@ TORCH_INDEX ?=
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+UI_INSTALLED := $(VENV)/.installed-ui
+BROWSERS := chromium chromium-browser google-chrome
 # Stands while an install runs: where it is found at the start, the last one was cut short.
 INSTALLING := .make/installing
 CODE := steptp_dagster assets resources
@@ -69,8 +71,15 @@ dev: install ## Build what is missing (PROFILE=default or tiny), then open the D
 	$(BIN)/steptp build --profile $(PROFILE)
 	DAGSTER_HOME='$(CURDIR)/.dagster' STEPTP_PROFILE=$(PROFILE) $(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
 
-test-ui: install ## The UI in a headless browser: graph, clicks, backfill, sample record, screenshots
+test-ui: $(UI_INSTALLED) ## The UI in a headless browser: graph, clicks, backfill, sample record, screenshots
+	@command -v $(BROWSERS) >/dev/null || { \
+	  echo "No browser, so nothing was tested: install Chromium (Debian: apt-get install chromium)."; \
+	  exit 1; }
 	$(BIN)/python -m pytest -q -m ui tests/ui
+
+$(UI_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ui]'
+	@touch $@
 
 format: install ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix $(LINTED)

@@ -62,7 +62,7 @@ def environment(folder: Path) -> dict[str, str]:
     return os.environ | {
         "DAGSTER_HOME": str(home),
         "STEPTP_DATA": str(folder / "data"),
-        "STEPTP_PROFILE": "tiny",
+        "STEPTP_PROFILE": os.environ.get("STEPTP_PROFILE", "tiny"),
     }
 
 
