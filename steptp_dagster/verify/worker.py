@@ -42,10 +42,13 @@ def settle() -> None:
     gc.set_threshold(*_GARBAGE)
 
 
-def start(memory_mb: int, shared_folder: str | None = None) -> None:
+def start(
+    memory_mb: int, shared_folder: str | None = None, cubin_folder: str | None = None
+) -> None:
     """Prepare a fresh worker: a limit on the memory it may add, silence for crash reports.
 
-    ``shared_folder`` is where the workers of one pool share results (``shared``).
+    ``shared_folder`` is where the workers of one pool share results (``shared``), and
+    ``cubin_folder`` where kernels for CUDA stay from one pool to the next (``cuda.kept``).
     """
     _die_with_parent()
     quieten_tvm()
@@ -53,6 +56,10 @@ def start(memory_mb: int, shared_folder: str | None = None) -> None:
     from steptp_dagster.verify import shared
 
     settle()
+    if cubin_folder is not None:
+        from steptp_dagster.lowering.cuda import kept
+
+        kept.use(Path(cubin_folder))
     shared.use(None if shared_folder is None else Path(shared_folder))
     limit = _virtual_bytes() + memory_mb * 2**20
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

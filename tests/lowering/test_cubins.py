@@ -1,11 +1,13 @@
 """Cubins without a GPU: many kernels at a time, each text once, errors in the compiler's words."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from steptp_dagster.leir.fileform import read
-from steptp_dagster.lowering.cuda import cubins, nvrtc
+from steptp_dagster.lowering.cuda import cubins, kept, nvrtc
 from steptp_dagster.lowering.cuda.cubins import compile_kernels
 from steptp_dagster.lowering.cuda.lower import lower
 from steptp_dagster.lowering.cuda.nvrtc import CudaBuildError
@@ -27,7 +29,7 @@ def program(factor: int) -> CudaProgram:
 def test_a_kernel_that_programs_share_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
     texts: list[int] = []
-    build = cubins.build_text
+    build = nvrtc.build_text
 
     def counted(source: str, threads: dict[str, int], *args: object, **kwargs: object) -> object:
         texts.append(len(threads))
@@ -64,3 +66,34 @@ def test_figures_do_not_depend_on_what_is_compiled_together() -> None:
     (kernels,) = compile_kernels([program(5)], "sm_90")
     assert not isinstance(kernels, CudaBuildError)
     assert tuple(k.usage for k in kernels) == whole
+
+
+def test_cubins_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kept, "_folder", [])
+    kept.use(tmp_path / "cubins")
+    monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
+    first = compile_kernels([program(7)], "sm_90")
+    files = sorted((tmp_path / "cubins").iterdir())
+    assert [f.suffix for f in files].count(".cubin") == 1
+    assert [f.suffix for f in files].count(".kernel") == 2
+
+    def never(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("compiled again")
+
+    build = nvrtc.build_text
+    monkeypatch.setattr(cubins, "build_text", never)
+    monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
+    assert compile_kernels([program(7)], "sm_90") == first
+    monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
+    with pytest.raises(AssertionError):
+        compile_kernels([program(7)], "sm_80")
+    with pytest.raises(AssertionError):
+        compile_kernels([program(7)], "sm_90", contract=True)
+    (cubin,) = (f for f in files if f.suffix == ".cubin")
+    cubin.write_bytes(cubin.read_bytes()[:-1])  # damaged
+    monkeypatch.setattr(cubins, "build_text", build)
+    monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
+    assert compile_kernels([program(7)], "sm_90") == first
+    monkeypatch.setattr(kept, "MOST_BYTES", 0)
+    kept.use(tmp_path / "cubins")
+    assert list((tmp_path / "cubins").iterdir()) == []

@@ -2,7 +2,7 @@
 
 A step changes one or two kernels of a program, and NVRTC reads the prologue again for every text
 it compiles: so all kernels that are not known yet go to it in one text. What is known is kept by
-the kernel's text, its own name aside.
+the kernel's text, its own name aside, and on disk where a folder is given (``kept``).
 """
 
 import re
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final
 
+from steptp_dagster.lowering.cuda import kept
 from steptp_dagster.lowering.cuda.nvrtc import CudaBuildError, Usage, build_text
 from steptp_dagster.lowering.cuda.program import CudaProgram
 from steptp_dagster.lowering.cuda.prologue import PROLOGUE
@@ -62,6 +63,9 @@ def compile_kernels(
         if key in _cache:
             _cache.move_to_end(key)
             found[kernel.entry] = _cache[key]
+        elif known := kept.found(kernel.entry, architecture, contract=contract):
+            code, usage = known
+            found[kernel.entry] = _cache[key] = CompiledKernel(code, kernel.entry, usage)
         else:
             fresh[kernel.entry] = kernel
     missing = list(fresh.values())
@@ -101,6 +105,7 @@ def _compiled(kernels: Sequence[_Wanted], architecture: str, contract: bool) -> 
             for kernel in kernels
             for entry, outcome in _compiled([kernel], architecture, contract).items()
         }
+    kept.keep(cubin.code, {u.kernel: u for u in cubin.usage}, architecture, contract=contract)
     return {u.kernel: CompiledKernel(cubin.code, u.kernel, u) for u in cubin.usage}
 
 
