@@ -52,7 +52,7 @@ MERGES = {
 
 
 class NoWarehouse(RuntimeError):
-    """There is no warehouse file yet."""
+    """There is no warehouse file yet, or another process has it open for writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,15 @@ def connect(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the warehouse read-only. Raises NoWarehouse where there is none."""
     if not path.exists():
         raise NoWarehouse(f"no warehouse at {path}: run `steptp build` first")
-    connection = duckdb.connect(str(path), read_only=True)
+    try:
+        connection = duckdb.connect(str(path), read_only=True)
+    except duckdb.IOException as error:
+        if "lock" not in str(error):
+            raise
+        raise NoWarehouse(
+            f"{path} is open for writing in another process: end it, and open the file read-only "
+            f"(duckdb -readonly); a build replaces it all the same ({' '.join(str(error).split())})"
+        ) from None
     try:
         yield connection
     finally:

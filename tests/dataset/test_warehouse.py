@@ -238,3 +238,27 @@ def test_the_card_names_every_file_that_it_lies_beside(sound: Path, tmp_path: Pa
         for path in folder.glob(word)
     }
     assert named == {*exports.files(folder), "manifest.json"} - {"README.md"}
+
+
+def test_a_file_that_somebody_writes_is_said_and_replaced_all_the_same(tmp_path: Path) -> None:
+    """Nobody waits for the lock: a reader is told who has it, a build puts a new file there."""
+    store, path = prepare(tmp_path / "stages", all_rows()), tmp_path / "steptp.duckdb"
+    profile = load_profile("tiny")
+    load(store, profile, path)
+    code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "open\n"
+        with (
+            pytest.raises(NoWarehouse, match=f"open for writing .*PID {writer.pid}"),
+            connect(path),
+        ):
+            pass
+        assert load(store, profile, path).built
+        with connect(path) as connection:
+            assert warehouse.counts(connection)["filtered_dataset"] > 0
+        writer.communicate("\n")
