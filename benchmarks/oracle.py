@@ -391,7 +391,7 @@ class Writer:
         target, value = equation.target, equation.value
         update = update_of(equation, loops)
         dtype = target.dtype
-        self.wide = dtype == "f64"
+        self.context = "f32" if dtype in ("f16", "bf16", "f32") else "f64"
         self.own = next((a for a in accesses(value) if a.name == target.name), None)
         self.own = self.own if update else None
         for part in parts_of(equation):
@@ -489,7 +489,7 @@ class Writer:
                 return str(expr.value)
             case Real():
                 value = expr.value
-                return repr(_single(value) if self.single and not self.wide else value)
+                return repr(_single(value) if self.single and self.context == "f32" else value)
             case Inf():
                 return "inf"
             case Index():
@@ -511,7 +511,11 @@ class Writer:
         raise TypeError(expr)
 
     def _compared(self, expr: Compare) -> str:
+        outer = self.context
+        types = {_float(e) for e in expr.operands}
+        self.context = "f32" if "f32" in types and "f64" not in types else "f64"
         texts = [self._text(e) for e in expr.operands]
+        self.context = outer
         if len(texts) == 2:
             return f"({texts[0]} {expr.ops[0]} {texts[1]})"
         # Strict: each operand is evaluated, once.
@@ -521,10 +525,13 @@ class Writer:
         return f"(({made}) and ({chain}))"
 
     def _binary(self, expr: Binary) -> str:
+        outer = self.context
+        self.context = _float(expr) or outer
         left, right = self._text(expr.left), self._text(expr.right)
         kind = self._kind(expr)
         match expr.op:
             case "&" | "|":
+                self.context = outer
                 return f"(({left}) {expr.op} ({right}))"
             case "/":
                 text = f"dv({left}, {right})"
@@ -536,17 +543,30 @@ class Writer:
                 text = f"({left} % {right})" if kind == "i" else f"md({left}, {right})"
             case _:
                 text = f"({left} {expr.op} {right})"
-        return self._rounded(text, expr)
+        text = self._rounded(text, expr)
+        self.context = outer
+        return text
 
     def _call(self, expr: Call) -> str:
+        outer = self.context
+        texts = []
+        for i, argument in enumerate(expr.arguments):
+            condition = expr.function == "if_then_else" and i == 0
+            self.context = "f64" if condition else _float(expr) or outer
+            texts.append(self._text(argument))
+        self.context = _float(expr) or outer
         if expr.function == "if_then_else":
-            condition, yes, no = (self._text(a) for a in expr.arguments)
-            return f"({yes} if {condition} else {no})"
-        text = f"{expr.function}({', '.join(self._text(a) for a in expr.arguments)})"
-        return self._rounded(text, expr) if expr.function not in ("max", "min", "abs") else text
+            text = f"({texts[1]} if {texts[0]} else {texts[2]})"
+        else:
+            text = f"{expr.function}({', '.join(texts)})"
+            if expr.function not in ("max", "min", "abs"):
+                text = self._rounded(text, expr)
+        self.context = outer
+        return text
 
     def _rounded(self, text: str, expr: Expr) -> str:
-        return f"r({text})" if self.single and self._kind(expr) == "f" and not self.wide else text
+        narrow = self.single and self._kind(expr) == "f" and self.context == "f32"
+        return f"r({text})" if narrow else text
 
     def _kind(self, expr: Expr) -> str:
         """f, i or b: what Python number the text gives."""
@@ -576,6 +596,25 @@ class Writer:
                     kinds = tuple(self._kind(a) for a in expr.arguments)  # type: ignore[assignment]
                 return kinds[0] if len(set(kinds)) == 1 else "f" if "f" in kinds else "i"
         raise TypeError(expr)
+
+
+def _float(expr: Expr) -> str | None:
+    """The float type in which an expression is worked out, where its operands fix one."""
+    match expr:
+        case Access():
+            return {"f64": "f64", "f32": "f32", "f16": "f32", "bf16": "f32"}.get(expr.dtype)
+        case Unary():
+            parts: tuple[Expr, ...] = (expr.operand,)
+        case Binary() if expr.op not in "&|":
+            parts = (expr.left, expr.right)
+        case Call(function="if_then_else"):
+            parts = expr.arguments[1:]
+        case Call():
+            parts = expr.arguments
+        case _:
+            return None
+    found = [_float(p) for p in parts]
+    return "f64" if "f64" in found else "f32" if "f32" in found else None
 
 
 def _cell(name: str) -> str:
@@ -711,7 +750,7 @@ def _equal(one: Access, other: Access, loops: tuple[Loop, ...]) -> bool:
     if any(isinstance(n, Access) for p in pairs for e in p for n in nodes_of(e)):
         return False
     writer = Writer.__new__(Writer)
-    writer.single = False
+    writer.single, writer.context = False, "f64"
     names = [x.index for x in loops]
     head = "lambda " + ", ".join(f"i_{n}" for n in names) + ": "
     texts = [f"{writer._text(a)} == {writer._text(b)}" for a, b in pairs]
