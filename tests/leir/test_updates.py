@@ -1,5 +1,7 @@
 """Assignments, pure updates and recurrences, and how updates start."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from steptp_dagster.leir.ast import Equation
@@ -11,7 +13,7 @@ from tests.support.corpus import long_form
 HEADER = "input A f32[8]; input C f32[8]; output D f32[8]"
 
 
-def updates(short: str, temps: str = "", header: str = HEADER) -> dict[tuple[int, ...], Update]:
+def updates(short: str, temps: str = "", header: str = HEADER) -> Mapping[tuple[int, ...], Update]:
     return classify(read(long_form(header, short, temps)).signed)
 
 
