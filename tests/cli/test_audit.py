@@ -133,7 +133,7 @@ def test_the_way_down_from_nowhere(run: Run) -> None:
     assert result.exit_code == 2
     assert "nor is it a program or a strategy" in result.stderr
     result = run("lineage", one(run, CHAINED), "--down")
-    assert "nothing is made from records" in result.stderr
+    assert "is a record: lineage goes no further down from it" in result.stderr
 
 
 def test_the_materialisation_is_found_in_dagster(

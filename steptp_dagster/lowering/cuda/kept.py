@@ -24,13 +24,10 @@ _folder: list[Path] = []
 
 
 def use(folder: Path | None) -> None:
-    """Keep cubins in a folder from now on, made where it is missing, or nowhere."""
-    _folder[:] = []
-    if folder is None:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    _folder[:] = [folder]
-    _trim(folder)
+    """Keep cubins in a folder from now on, made with the first of them, or nowhere."""
+    _folder[:] = [] if folder is None else [folder]
+    if folder is not None and folder.is_dir():
+        _trim(folder)
 
 
 def found(entry: str, architecture: str, *, contract: bool) -> tuple[bytes, Usage] | None:
@@ -53,6 +50,7 @@ def keep(code: bytes, usages: Mapping[str, Usage], architecture: str, *, contrac
         return
     name = _digest(code)
     try:
+        _folder[0].mkdir(parents=True, exist_ok=True)
         _write(_folder[0] / f"{name}.cubin", code)
         for entry, usage in usages.items():
             told = dumps({"code": name, "usage": asdict(usage)}).encode()
