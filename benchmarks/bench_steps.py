@@ -37,6 +37,7 @@ from steptp_dagster.leir.collector import collect_rarely
 from steptp_dagster.leir.fileform import read, write
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 from steptp_dagster.strategies.legality import fault
 from steptp_dagster.strategies.registry import strategies, strategy
 from steptp_dagster.strategies.step import Step, take
@@ -221,10 +222,12 @@ def main(arguments: Sequence[str]) -> None:
         if found:
             print(line(name, found), flush=True)
     mathematical = [c for c in every if strategy(c.strategy).level == "math"]
+    algebraic = [c for c in every if isinstance(strategy(c.strategy), AlgebraicStrategy)]
     others = [c for c in every if strategy(c.strategy).level != "math"]
     for label, cases in (
         ("graph, operator and memory", others),
         ("mathematical", mathematical),
+        ("of these, algebraic", algebraic),
         ("all cases", every),
     ):
         if cases:
