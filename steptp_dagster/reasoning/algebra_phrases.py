@@ -90,7 +90,12 @@ def _amplified(fact: Fact) -> str:
 def _new(fact: Fact) -> str:
     if not fact.value:
         return f"{_where(fact)} computes no new intermediate value"
-    return f"{_where(fact)} computes {codes(fact.value)} where it did not before"
+    parts = tuple(map(str, fact.value)) if isinstance(fact.value, tuple) else ()
+    whole = tuple(p for p in parts if not any(p != other and p in other for other in parts))
+    inner = ""
+    if len(whole) < len(parts):
+        inner = f" with parts of {'it' if len(whole) == 1 else 'them'}"
+    return f"{_where(fact)} computes {codes(whole)}{inner} where it did not before"
 
 
 PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {

@@ -10,11 +10,13 @@ import pytest
 
 from steptp_dagster.dataset.tokens import count
 from steptp_dagster.reasoning.conditions import CONDITIONS, OBVIOUS, condition
+from steptp_dagster.reasoning.phrases import phrase
 from steptp_dagster.reasoning.render import render_json, render_text
 from steptp_dagster.reasoning.style import BRIEF, FULL, Style
 from steptp_dagster.reasoning.wording import listed, plain, sentence, statements
 from steptp_dagster.strategies.alternatives import compared
 from steptp_dagster.strategies.evidence import figures
+from steptp_dagster.strategies.facts import Fact
 from steptp_dagster.strategies.registry import own_strategies, strategy
 from steptp_dagster.strategies.soundness import RULES
 from steptp_dagster.strategies.step import Step, take
@@ -214,3 +216,10 @@ def test_lists_and_statements() -> None:
 def test_the_documentation_shows_the_real_text() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reasoning.md").read_text(encoding="utf-8")
     assert f"```text\n{_text(step_named('loop_split', 'example'))}\n```" in page
+
+
+def test_new_parts_inside_each_other_are_said_once() -> None:
+    told = phrase(Fact("new_parts", "after", ((1,),), ("exp(A-C)*B", "exp(A-C)", "A-C")))
+    assert "computes `exp(A-C)*B` with parts of it where it did not before" in told
+    apart = phrase(Fact("new_parts", "after", ((1,),), ("A*B", "C*D")))
+    assert "computes `A*B` and `C*D` where it did not before" in apart
