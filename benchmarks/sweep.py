@@ -8,7 +8,7 @@
     python benchmarks/sweep.py --report FILE     # the table of an earlier run
 
 Each source is translated at one small shape (``--work`` bounds its estimated iterations). Of the
-sites of each strategy an even sample is taken, and every result is run by ``oracle.py`` on several
+sites of each strategy an even sample is taken, and every result is run by ``oracle`` on several
 families of inputs in binary64 (algebraic and streaming steps also in binary32) and compared with
 the original: bit for bit where the step claims to be exact, otherwise up to rounding. The same
 run shows whether the result is legal. Results are lines of JSON, one a source and strategy, so that

@@ -1,0 +1,6 @@
+"""Axes of blocks and threads."""
+
+from typing import Final
+
+BLOCKS: Final = ("bx", "by", "bz")
+THREADS: Final = ("tx", "ty", "tz")
