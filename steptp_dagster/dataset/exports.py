@@ -29,7 +29,7 @@ from steptp_dagster.dataset.formats import FORMATS, RECORD_COLUMNS
 from steptp_dagster.dataset.ids import canonical_json, digest
 from steptp_dagster.dataset.respelling import respelled
 from steptp_dagster.dataset.schemas import SPLITS, STABLE
-from steptp_dagster.dataset.seals import library_digest
+from steptp_dagster.dataset.seals import made_with
 from steptp_dagster.dataset.store import write_aside
 from steptp_dagster.dataset.warehouse import loaded_from, profile_of
 from steptp_dagster.leir.compact import Spelling
@@ -111,7 +111,7 @@ def _seal(
 ) -> str | None:
     """Digest of all that an export could depend on; None of tables that are no warehouse's."""
     loaded = loaded_from(connection)
-    return None if loaded is None else digest("export", loaded, library_digest(), spelling, chosen)
+    return None if loaded is None else digest("export", loaded, made_with(), spelling, chosen)
 
 
 def _seal_of(folder: Path) -> Path:

@@ -5,6 +5,8 @@ from typing import Final
 
 import duckdb
 
+from steptp_dagster.dataset.acceptance import DECISIVE
+
 #: Check -> (what it means, query for the rows that break it).
 CHECKS: Final[dict[str, tuple[str, str]]] = {
     "references": (
@@ -52,8 +54,9 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
         """,
     ),
     "no_wrong_pair": (
-        "No record shows a step that was rejected or not verified, or that follows such a step.",
-        """
+        "No record shows a step that was rejected or that the decisive target has not accepted, or "
+        "that follows such a step.",
+        f"""
         with recursive shown as (
             select record_id, unnest(step_ids) as step_id from filtered_dataset
             union
@@ -63,7 +66,8 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
         )
         select record_id, step_id from shown anti join (
             select step_id from gpu_verification group by step_id
-            having bool_and(equal_pass) and bool_and(equality <> 'rejected')
+            having bool_or(equal_pass and target = '{DECISIVE}')
+                and bool_and(equal_pass) and bool_and(equality <> 'rejected')
         ) using (step_id)
         """,
     ),
@@ -92,7 +96,7 @@ CHECKS: Final[dict[str, tuple[str, str]]] = {
         ) group by trajectory_id, length having count(distinct structural_hash) < length + 1
         union all
         select record_id, 'was rejected'
-        from filtered_dataset join trajectories using (trajectory_id) where not equal_pass
+        from filtered_dataset join trajectories using (trajectory_id) where equal_pass is not true
         """,
     ),
     "negatives_rejected": (

@@ -10,7 +10,7 @@ import duckdb
 from steptp_dagster.dataset.card import markdown
 from steptp_dagster.dataset.figures import figure
 from steptp_dagster.dataset.ids import digest
-from steptp_dagster.dataset.seals import library_digest
+from steptp_dagster.dataset.seals import made_with
 from steptp_dagster.dataset.store import explained
 from steptp_dagster.dataset.warehouse import loaded_from
 
@@ -30,7 +30,7 @@ def update_report(connection: duckdb.DuckDBPyConnection, path: Path) -> Page:
     Raises NotWritten; then the page that was there before is whole.
     """
     seal = path.with_name(f".{path.name}.seal")
-    made_from = digest("report", loaded_from(connection), library_digest())
+    made_from = digest("report", loaded_from(connection), made_with())
     contents = markdown(figure(connection, "contents"))
     there = path.read_bytes() if path.exists() else b""
     if seal.exists() and seal.read_text(encoding="utf-8") == _sealed(made_from, there):

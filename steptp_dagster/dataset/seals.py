@@ -1,10 +1,10 @@
 """Seals: what a finished part was made from, and what it wrote.
 
-A build that finds neither changed looks at no row of it. A seal names everything that a stage could
-depend on (all code, releases, the whole profile, the bytes of the files read) and the bytes of
-every file written. That is too much rather than too little: where anything differs,
-``incremental`` looks unit by unit, as without a seal. A part with rows that are to be made again
-(``Stage.again``) gets none.
+A build that finds neither changed looks at no unit of it. A seal names everything that a stage
+could depend on (all code and releases, the whole profile, plug-ins that are broken, the bytes of
+the files read) and the bytes of every file written. That is too much rather than too little: where
+anything differs, ``incremental`` looks unit by unit, as without a seal. A part with rows that are
+to be made again (``Stage.again``) gets none.
 
     stages/<stage>.seal/<program>.json
 """
@@ -22,7 +22,15 @@ from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import Json, canonical_json, digest
 from steptp_dagster.dataset.incremental import Report, Stage
 from steptp_dagster.dataset.store import WHOLE, Store, explained
-from steptp_dagster.dataset.versions import ROOT, releases, steps_version
+from steptp_dagster.dataset.versions import (
+    GROUPS,
+    ROOT,
+    code_version,
+    package_version,
+    releases,
+    steps_version,
+)
+from steptp_dagster.strategies.registry import faults
 from steptp_dagster.users.files import Content, read
 from steptp_dagster.verify.versions import gpu_here, nvrtc_available
 
@@ -78,7 +86,8 @@ class Seals:
         """Digests code and settings, once for all parts."""
         settings = canonical_json(profile.settings())
         machine = [gpu_here(), nvrtc_available()]
-        known = (library_digest(), steps_version(), releases(), settings, machine)
+        broken = [str(fault) for fault in faults()]
+        known = (made_with(), steps_version(), settings, machine, broken)
         return cls(store, profile, digest("surroundings", *known))
 
     def update(self, part: Part, update: Callable[[], Report], program: str = WHOLE) -> Report:
@@ -127,6 +136,16 @@ class Seals:
             if not rows.filter(stage.again).is_empty():
                 return False
         return True
+
+
+def made_with() -> str:
+    """Digest of the library as it is on disk and as this process runs it, and of all releases.
+
+    A file may be saved after the process has read it: rows are then marked with the older code.
+    """
+    own = {name: package_version(name) for name in ("steptp-dagster", "plotly")}
+    running = {stage: code_version(stage) for stage in GROUPS}
+    return digest("made with", library_digest(), running, releases(), own)
 
 
 @cache

@@ -172,7 +172,7 @@ def package_version(name: str) -> str:
 def releases() -> dict[str, str]:
     """Releases of Python and of everything installed that can change a row."""
     names = sorted({name for group in PACKAGES.values() for name in group})
-    known = (*names, "dagster", "duckdb", "polars")
+    known = (*names, "dagster", "duckdb", "nvidia-cuda-nvrtc", "polars")
     return {"python": platform.python_version(), **{name: package_version(name) for name in known}}
 
 

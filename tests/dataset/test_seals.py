@@ -1,6 +1,7 @@
 """Seals: nothing is looked at where nothing changed, and everything where anything did."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -105,9 +106,24 @@ def test_whatever_changes_is_seen(part: Counted, change: Callable[[Counted], Non
     assert part.looked == 2
 
 
-def test_other_code_is_seen(part: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("library_digest", lambda: "other"),
+        ("code_version", lambda stage: f"other {stage}"),
+        ("steps_version", lambda: "other"),
+        ("releases", lambda: {"python": "4.0"}),
+        ("package_version", lambda name: f"{name} 99"),
+        ("gpu_here", lambda: "another"),
+        ("nvrtc_available", lambda: "another"),
+        ("faults", lambda: ("a plug-in without strategies",)),
+    ],
+)
+def test_other_code_and_another_machine_are_seen(
+    part: Counted, monkeypatch: pytest.MonkeyPatch, name: str, told: Callable[..., object]
+) -> None:
     part()
-    monkeypatch.setattr(seals, "library_digest", lambda: "other")
+    monkeypatch.setattr(seals, name, told)
     part()
     assert part.looked == 2
 
@@ -143,13 +159,13 @@ def test_a_part_that_failed_is_not_sealed(part: Counted) -> None:
 
 
 @contextmanager
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """Folders whose finished files are asked for."""
-    found: set[str] = set()
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[tuple[str, str]]]:
+    """Folders whose finished files are asked for, and of which program."""
+    found: set[tuple[str, str]] = set()
     plain = Store.part
 
     def watched(self: Store, table: str, program: str) -> Path:
-        found.add(table)
+        found.add((table, program))
         return plain(self, table, program)
 
     with monkeypatch.context() as patch:
@@ -181,7 +197,6 @@ UPDATES: dict[str, tuple[Part, Update]] = {
     "tokens": (parts.TOKENS, lambda s, p: update_tokens(s, p, *NOWHERE)),
     "records": (parts.RECORDS, lambda s, p: update_records(s, p, Origin())),
     "renderings": (parts.RENDERINGS, lambda s, p: update_renderings(s, p, *NOWHERE)),
-    # Last, since it leaves nothing for others to read.
     "leir": (parts.LEIR, lambda s, _: update_leir(s, "softmax", *NOWHERE)),
 }
 #: Stages whose work takes seconds, and that leave rows out here.
@@ -190,20 +205,29 @@ HEAVY = ("leir", "tokens", "renderings")
 
 @pytest.mark.parametrize("name", UPDATES)
 def test_a_part_names_all_files_that_its_stages_open(
-    name: str, data: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A copy, since some leave nothing for others to read.
+    stages = tmp_path / "stages"
+    shutil.copytree(data / "stages", stages)
     part, run = UPDATES[name]
     profile = small_build.profile()
     if name == "renderings":
         profile = replace(profile, records=replace(profile.records, program="tir"))
+    if name == "records":  # with nothing new, its journals are not opened
+        for folder in part.writes:
+            shutil.rmtree(stages / folder, ignore_errors=True)
     if name in HEAVY:
         module = f"steptp_dagster.dataset.stages.{name}"
         monkeypatch.setattr(f"{module}.work", lambda unit: Made(unit, {}, 0))
     with opened(monkeypatch) as found:
-        run(Store(data / "stages"), profile)
+        run(Store(stages), profile)
     assert part.name == name
-    assert found - {"runs"} <= {*part.reads, *part.writes}
-    assert found >= set(part.writes) - {"user_programs"}
+    folders = {folder for folder, _ in found}
+    assert folders - {"runs"} <= {*part.reads, *part.writes}
+    assert folders >= set(part.writes) - {"user_programs"}
+    if not part.whole:
+        assert {program for folder, program in found if folder != "runs"} == {"softmax"}
 
 
 def test_a_seal_is_plain_to_read(part: Counted) -> None:

@@ -111,6 +111,21 @@ def defect(name: str) -> tuple[dict[str, list[Row]], Filtered | None]:
     return rows, made
 
 
+@pytest.mark.parametrize("beside", [None, {"target": "llvm", "equality": "built"}])
+def test_another_target_alone_makes_no_step_right(
+    tmp_path: Path, beside: dict[str, str] | None
+) -> None:
+    rows = all_rows()
+    made = filtered(tables(rows), load_profile("tiny"))
+    verdict = rows["gpu_verification"][0]
+    if beside is not None:
+        more = {**verdict, **beside, "equal_pass": None, "unit": key("another unit")}
+        rows["gpu_verification"].append(more)
+    verdict["target"] = "cuda:sm_90"
+    loaded = load(prepare(tmp_path / "bad", rows, made), TINY, tmp_path / "w.duckdb")
+    assert "no_wrong_pair" in broken(loaded.findings)
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_defect_is_found_and_keeps_the_old_file(sound: Path, tmp_path: Path, name: str) -> None:
     path = tmp_path / "w.duckdb"
