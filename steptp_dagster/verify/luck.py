@@ -6,6 +6,9 @@ errs by what the algorithm allows, and is not less accurate. So before a candida
 T2 alone, the original runs with each of its roundings made worse by one unit
 (``lowering.jitter``), and may err by that much. A candidate that is less accurate
 by its algorithm, through cancellation or a narrow temporary, errs by far more.
+
+Jitter also moves what is exact for a reason, so an original that compensates its own roundings
+looks worse than it is. So no more than half of the digits may go this way.
 """
 
 from collections import OrderedDict
@@ -19,7 +22,7 @@ from steptp_dagster.verify.compare import EPSILON
 from steptp_dagster.verify.domain import Reference
 from steptp_dagster.verify.engine import LLVM
 from steptp_dagster.verify.families import Family
-from steptp_dagster.verify.measured import USELESS, errors_of
+from steptp_dagster.verify.measured import errors_of
 from steptp_dagster.verify.original import Case, Original
 
 _KEPT: Final = 64
@@ -31,8 +34,8 @@ def without_luck(original: Original, seed: int, families: Sequence[str], factor:
     """The original with larger errors on some families, by name (``Case.name``).
 
     An error becomes at least that of the jittered original over ``factor``: what T2 allows is a
-    multiple of the original's error, and this is no estimate but a bound. No more than
-    ``measured.USELESS`` is allowed so. Programs too large to run on llvm keep their errors.
+    multiple of the original's error, and this is no estimate but a bound. No more than half of
+    the output's digits is allowed so. Programs too large to run on llvm keep their errors.
     """
     if too_large(original.signed):
         return original
@@ -47,7 +50,7 @@ def _unlucky(original: Original, case: Case, seed: int, factor: float) -> Case:
     dtypes = {v.name: v.dtype for v in original.signed.signature.outputs}
     found = _jittered(original, case, seed)
     errors = {
-        name: max(error, min(found[name], USELESS / EPSILON[dtypes[name]]) / factor)
+        name: max(error, min(found[name], EPSILON[dtypes[name]] ** -0.5) / factor)
         for name, error in case.errors.items()
     }
     return replace(case, errors=errors)

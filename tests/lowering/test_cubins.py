@@ -1,5 +1,6 @@
 """Cubins without a GPU: many kernels at a time, each text once, errors in the compiler's words."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -8,9 +9,9 @@ import pytest
 
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.lowering.cuda import cubins, kept, nvrtc
-from steptp_dagster.lowering.cuda.cubins import compile_kernels
+from steptp_dagster.lowering.cuda.cubins import CompiledKernel, compile_kernels
 from steptp_dagster.lowering.cuda.lower import lower
-from steptp_dagster.lowering.cuda.nvrtc import CudaBuildError
+from steptp_dagster.lowering.cuda.nvrtc import CudaBuildError, Usage
 from steptp_dagster.lowering.cuda.program import CudaProgram
 
 pytestmark = pytest.mark.skipif(not nvrtc.available(), reason="no NVRTC to build cubins with")
@@ -68,6 +69,14 @@ def test_figures_do_not_depend_on_what_is_compiled_together() -> None:
     assert tuple(k.usage for k in kernels) == whole
 
 
+def usages(built: Sequence[Sequence[CompiledKernel] | CudaBuildError]) -> list[Usage]:
+    """What kernels take; their code may be made together with others or alone."""
+    assert not any(isinstance(kernels, CudaBuildError) for kernels in built)
+    return [
+        k.usage for kernels in built if not isinstance(kernels, CudaBuildError) for k in kernels
+    ]
+
+
 def test_cubins_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kept, "_folder", [])
     kept.use(tmp_path / "cubins")
@@ -89,11 +98,18 @@ def test_cubins_stay_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         compile_kernels([program(7)], "sm_80")
     with pytest.raises(AssertionError):
         compile_kernels([program(7)], "sm_90", contract=True)
-    (cubin,) = (f for f in files if f.suffix == ".cubin")
-    cubin.write_bytes(cubin.read_bytes()[:-1])  # damaged
     monkeypatch.setattr(cubins, "build_text", build)
-    monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
-    assert compile_kernels([program(7)], "sm_90") == first
+    (cubin,) = (f for f in files if f.suffix == ".cubin")
+    kernel = next(f for f in files if f.suffix == ".kernel")
+    for file, damaged in (
+        (cubin, cubin.read_bytes()[:-1]),
+        (kernel, b"\xff\xfe"),
+        (kernel, kernel.read_bytes().replace(b'"registers": ', b'"registers": 9')),
+    ):
+        file.write_bytes(damaged)
+        monkeypatch.setattr(cubins, "_cache", type(cubins._cache)())
+        assert usages(compile_kernels([program(7)], "sm_90")) == usages(first)
+    (tmp_path / "cubins" / "a folder").mkdir()
     monkeypatch.setattr(kept, "MOST_BYTES", 0)
     kept.use(tmp_path / "cubins")
-    assert list((tmp_path / "cubins").iterdir()) == []
+    assert [f.name for f in (tmp_path / "cubins").iterdir()] == ["a folder"]

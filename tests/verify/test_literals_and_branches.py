@@ -63,6 +63,38 @@ def test_a_branch_that_nothing_takes_is_no_evidence(wrong: str) -> None:
     assert not verdict.accepted
 
 
+@pytest.mark.parametrize(
+    ("original", "wrong"),
+    [
+        # conditions of indices other than where the data stands are new ones
+        ("if_then_else(A==a,A,A*2)", "if_then_else(A==a,A,if_then_else(A==exp(a+2),0,A*2))"),
+        ("if_then_else(A==a,A,A*2)", "if_then_else(A==a,A,if_then_else(A==a+34,0,A*2))"),
+        ("if_then_else(A==a,A,A*2)", "if_then_else(A==a,A,if_then_else(A==23-a,0,A*2))"),
+        (
+            "if_then_else(A>a,A,A*2)",
+            "if_then_else(A>a,if_then_else(A>exp(2*2*2*exp(2+a-a)),0,A),A*2)",
+        ),
+        # only -inf is below, whose double is itself
+        (
+            "if_then_else(A<a,A,A*2)",
+            "if_then_else(A<a,if_then_else(A<0-exp(2*2*2*exp(2)),2*A,A),A*2)",
+        ),
+    ],
+)
+def test_a_condition_that_only_looks_like_the_original_s_is_asked(
+    original: str, wrong: str
+) -> None:
+    verdict = verify(program(original), program(wrong))
+    assert verdict.reason in (reasons.UNTAKEN_BRANCH, reasons.MATHEMATICS)
+
+
+def test_a_precaution_against_infinite_intermediates_may_never_be_needed() -> None:
+    guarded = "if_then_else(E==-inf,0,A+E)"
+    assert verify(program("A+E", SUM), program(guarded, SUM)).accepted
+    of_input = verify(program("A+1"), program("if_then_else(A==inf,0,A+1)"))
+    assert of_input.reason == reasons.UNTAKEN_BRANCH
+
+
 def test_the_untaken_condition_is_told() -> None:
     verdict = verify(program("A+E", SUM), program("if_then_else(E*E==0.7,0,A+E)", SUM))
     assert verdict.reason == reasons.UNTAKEN_BRANCH

@@ -4,14 +4,17 @@ A file ``KEY.kernel`` tells what a kernel takes and which ``DIGEST.cubin`` it is
 in one. The key is made of the kernel's text, the prologue, the architecture, whether
 multiply-add may be fused, and NVRTC's release; file names are hashes alone. Files are written aside
 and moved into place, so that processes may share a folder and die at any time; one that does not
-hold what its name promises counts as absent. Errors of the compiler are not kept.
+hold what it held when it was written counts as absent. Errors of the compiler are not kept.
 """
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import blake2b
-from json import JSONDecodeError, dumps, loads
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as release
+from json import dumps, loads
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +30,8 @@ def use(folder: Path | None) -> None:
     """Keep cubins in a folder from now on, made with the first of them, or nowhere."""
     _folder[:] = [] if folder is None else [folder]
     if folder is not None and folder.is_dir():
-        _trim(folder)
+        with suppress(OSError):
+            _trim(folder)
 
 
 def found(entry: str, architecture: str, *, contract: bool) -> tuple[bytes, Usage] | None:
@@ -35,12 +39,15 @@ def found(entry: str, architecture: str, *, contract: bool) -> tuple[bytes, Usag
     if not _folder:
         return None
     try:
-        told = loads(_path(entry, architecture, contract=contract).read_text())
+        text, _, seal = _path(entry, architecture, contract=contract).read_text().partition("\n")
+        if _digest(text.encode()) != seal:
+            return None
+        told = loads(text)
         code = (_folder[0] / f"{told['code']}.cubin").read_bytes()
         if _digest(code) != told["code"]:
             return None
         return code, Usage(**told["usage"])
-    except (OSError, JSONDecodeError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -53,14 +60,19 @@ def keep(code: bytes, usages: Mapping[str, Usage], architecture: str, *, contrac
         _folder[0].mkdir(parents=True, exist_ok=True)
         _write(_folder[0] / f"{name}.cubin", code)
         for entry, usage in usages.items():
-            told = dumps({"code": name, "usage": asdict(usage)}).encode()
-            _write(_path(entry, architecture, contract=contract), told)
+            told = dumps({"code": name, "usage": asdict(usage)})
+            sealed = f"{told}\n{_digest(told.encode())}"
+            _write(_path(entry, architecture, contract=contract), sealed.encode())
     except OSError:
         return
 
 
 def _path(entry: str, architecture: str, *, contract: bool) -> Path:
-    parts = (entry, PROLOGUE, architecture, str(contract), version())
+    try:
+        compiler = release("nvidia-cuda-nvrtc")
+    except PackageNotFoundError:  # a toolkit of the system's
+        compiler = version()
+    parts = (entry, PROLOGUE, architecture, str(contract), compiler)
     name = _digest("\0".join(parts).encode())
     return _folder[0] / f"{name}.kernel"
 
@@ -86,6 +98,8 @@ def _trim(folder: Path) -> None:
         try:
             told = path.stat()
         except OSError:  # another process removed it
+            continue
+        if not path.is_file():
             continue
         sizes.append((told.st_mtime, path.name, told.st_size))
     total = sum(size for _, _, size in sizes)
