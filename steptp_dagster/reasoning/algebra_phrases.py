@@ -1,8 +1,11 @@
 """Phrases of the facts of ``reasoning.algebra``."""
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Final
 
+from steptp_dagster.leir.parser import parse_expr
+from steptp_dagster.leir.walk import iter_expr
 from steptp_dagster.reasoning.kinds import path_of
 from steptp_dagster.reasoning.wording import code, codes, statement, statements
 from steptp_dagster.strategies.facts import Fact, Value
@@ -91,7 +94,8 @@ def _new(fact: Fact) -> str:
     if not fact.value:
         return f"{_where(fact)} computes no new intermediate value"
     parts = tuple(map(str, fact.value)) if isinstance(fact.value, tuple) else ()
-    whole = tuple(p for p in parts if not any(p != other and p in other for other in parts))
+    inside = {part for text in parts for part in islice(iter_expr(parse_expr(text)), 1, None)}
+    whole = tuple(text for text in parts if parse_expr(text) not in inside)
     inner = ""
     if len(whole) < len(parts):
         inner = f" with parts of {'it' if len(whole) == 1 else 'them'}"

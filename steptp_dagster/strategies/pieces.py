@@ -11,7 +11,14 @@ from steptp_dagster.leir.analysis import Analysis
 from steptp_dagster.leir.ast import Access, Binary, Call, Equation, Expr, Nest
 from steptp_dagster.leir.nest_memory import per_nest
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Located, accesses_in, children, substitute, with_children
+from steptp_dagster.leir.walk import (
+    Located,
+    accesses_in,
+    children,
+    iter_expr,
+    substitute,
+    with_children,
+)
 from steptp_dagster.strategies.dataflow import Flow, flows, writes_of
 from steptp_dagster.strategies.definitions import Problem, definition, operand_problem
 from steptp_dagster.strategies.streaming import shift_of, streamed_total, unshifted_total
@@ -79,10 +86,18 @@ def _unshifted(program: SignedProgram, expr: Expr) -> Expr:
             maximum.subscripts == total.subscripts
         ):
             writes = Analysis.of(program).accesses.writes.get(total.name, [])
-            read = (accesses_in(use.statement.equation.value) for use in writes)
-            if any(access.name == maximum.name for found in read for access in found):
+            if any(_subtracts(use.statement.equation.value, maximum.name) for use in writes):
                 return total
     return expr
+
+
+def _subtracts(value: Expr, maximum: str) -> bool:
+    """Whether a sum's equation has an exponential of something minus the tensor."""
+    for node in iter_expr(value):
+        match node:
+            case Call("exp", (Binary("-", right=Access() as right),)) if right.name == maximum:
+                return True
+    return False
 
 
 def _is_piece(equation: Equation) -> bool:

@@ -218,8 +218,17 @@ def test_the_documentation_shows_the_real_text() -> None:
     assert f"```text\n{_text(step_named('loop_split', 'example'))}\n```" in page
 
 
+#: A product with two of its parts; two products, the text of one inside that of the other.
+PARTS = tuple(
+    text.replace("A", "A^{f32,g}_{tx}")
+    .replace("C", "C^{f32,g}_{tx}")
+    .replace("D", "D^{f32,g}_{tx}")
+    for text in ("exp(A-C)*D", "exp(A-C)", "A-C", "C*A*D", "A*D")
+)
+
+
 def test_new_parts_inside_each_other_are_said_once() -> None:
-    told = phrase(Fact("new_parts", "after", ((1,),), ("exp(A-C)*B", "exp(A-C)", "A-C")))
-    assert "computes `exp(A-C)*B` with parts of it where it did not before" in told
-    apart = phrase(Fact("new_parts", "after", ((1,),), ("A*B", "C*D")))
-    assert "computes `A*B` and `C*D` where it did not before" in apart
+    told = phrase(Fact("new_parts", "after", ((1,),), PARTS[:3]))
+    assert f"computes `{PARTS[0]}` with parts of it where it did not before" in told
+    apart = phrase(Fact("new_parts", "after", ((1,),), PARTS[3:]))
+    assert f"computes `{PARTS[3]}` and `{PARTS[4]}` where it did not before" in apart

@@ -63,7 +63,7 @@ def _needs(b: Expr, c: Expr, a: Expr, *, minus: bool) -> tuple[Need, ...]:
         Need(CANCELS, "constant-difference" if minus else "constant-sum", (b, c)),
     )
     # an infinite numerator over both denominators, one subtracted from the other, is no number
-    return (*shared, Need(INFINITE, "unmasked", (a,))) if minus else shared
+    return (*shared, Need(INFINITE, "finite", (a,))) if minus else shared
 
 
 # -- apart -----------------------------------------------------------------------------------

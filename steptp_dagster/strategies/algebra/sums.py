@@ -75,7 +75,7 @@ def _distribute(place: Place) -> Iterator[Match]:
             choice=expr_text(total) if len(choices) > 1 else "",
             needs=(
                 Need(CANCELS, "no-cancellation", values(found)),
-                Need(INFINITE, "unmasked", (factor,)),
+                Need(INFINITE, "finite", (factor,)),
             ),
             smaller=(*products, *sums_in(result)),
             one_sign=values(found),
@@ -126,7 +126,7 @@ def _expand_square(place: Place) -> Iterator[Match]:
         letters=(("a", a), ("b", b)),
         needs=(
             Need(CANCELS, "no-cancellation", values(found)),
-            Need(INFINITE, "unmasked", (a, b)),
+            Need(INFINITE, "finite", (a, b)),
         ),
         smaller=(*squares, mixed, times(Int(2), a), first),
         one_sign=values(found),
