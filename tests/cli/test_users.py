@@ -88,7 +88,6 @@ programs: []
 user_programs: {folder: nets, timeout_s: 20, memory_mb: 1500}
 steps: {sites: 1, depth: 0}
 strategies: [loop_split, loop_reorder]
-balance: {per_strategy_share: 1.0}
 splits: {train: 0.5, validation: 0.5, test: 0.0}
 """
 

@@ -194,6 +194,7 @@ def test_every_kind_of_mistake_has_words() -> None:
         words = negatives.mistake(kind)
         assert words != kind
         assert not words.endswith(".")
+        assert "``" not in words
 
 
 STEPS = {

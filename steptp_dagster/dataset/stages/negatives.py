@@ -175,5 +175,5 @@ def rejected(verdict: "Verdict") -> bool:
 
 def mistake(kind: str) -> str:
     """A kind of mistake in words: how its maker is documented, as part of a sentence."""
-    first = (inspect.getdoc(KINDS[kind]) or kind).splitlines()[0].rstrip(".")
-    return first[:1].lower() + first[1:].replace("``", "`")
+    first = (inspect.getdoc(KINDS[kind]) or kind).splitlines()[0].rstrip(".").replace("``", "`")
+    return first[:1].lower() + first[1:]
