@@ -8,6 +8,7 @@ to do while one program is written, and while another has only one unit left.
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -80,9 +81,21 @@ def side_by_side(
         threads.shutdown(wait=True)
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the main process, which closes the pool; workers would print tracebacks."""
+def _prepare() -> None:
+    """Leave Ctrl-C to the main process, and end with it.
+
+    It closes the pool, where workers would print tracebacks. One that is killed closes nothing, and
+    its workers would wait for work for ever: each holds the end of the pipe that the others read.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager
@@ -93,7 +106,7 @@ def workers(count: int) -> Iterator[Workers]:
         return
     # Fresh processes: forking one that has imported torch or runs threads can hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_prepare)
     try:
         yield Workers(pool, count)
     finally:

@@ -2,16 +2,21 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from steptp_dagster.dataset.parallel import Workers, side_by_side, workers
 from tests.support.judges import meet, nap
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_results_are_in_the_order_of_the_items_for_any_count() -> None:
@@ -90,3 +95,39 @@ def test_an_interrupted_caller_waits_for_nothing_but_work_in_flight() -> None:
         with pytest.raises(KeyboardInterrupt):
             list(interrupted())
         assert ended == []
+
+
+def test_workers_end_with_a_parent_that_is_killed() -> None:
+    code = (
+        "import os, signal\n"
+        "from steptp_dagster.dataset.parallel import workers\n"
+        "from tests.support.judges import own_id\n"
+        "with workers(2) as pool:\n"
+        "    print(*set(pool.map(own_id, range(8))), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    ids = [int(word) for word in ended.stdout.split()]
+    assert ids
+    until = time.monotonic() + 60
+    while any(alive(number) for number in ids):
+        assert time.monotonic() < until, "a worker outlived its parent"
+        time.sleep(0.05)
+
+
+def alive(number: int) -> bool:
+    """Whether there is a process of this number that has not ended."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return not _waits_to_be_buried(number)
+
+
+def _waits_to_be_buried(number: int) -> bool:
+    status = Path(f"/proc/{number}/stat")
+    with suppress(OSError):
+        return status.read_text().rpartition(")")[2].split()[0] in "ZX"
+    return False
