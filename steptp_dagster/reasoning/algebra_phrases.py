@@ -26,9 +26,12 @@ def _place(fact: Fact) -> str:
     return f"a part of {_where(fact)} is {codes(fact.value)}"
 
 
-def _stands_for(fact: Fact) -> str:
-    letter = code(str(fact.arguments[2]))
-    return f"{letter} {'stands' if fact.value else 'does not stand'} for {_text(fact)}"
+def _stands_for(minus: str) -> Callable[[Fact], str]:
+    def build(fact: Fact) -> str:
+        letter = code(str(fact.arguments[2]))
+        return f"{letter} {'stands' if fact.value else 'does not stand'} for {minus}{_text(fact)}"
+
+    return build
 
 
 #: Claims in other words than their names.
@@ -49,7 +52,7 @@ def _value_is(fact: Fact) -> str:
         return f"{_text(fact)} is {claim} ({_reason(fact.value)})"
     why, low, high = fact.value
     if low == high:
-        return f"{_text(fact)} is a constant"
+        return f"{_text(fact)} is always {format(low, 'g')}"
     where = "" if why in _PLAIN else f" ({_reason(why)})"
     # what follows from bounds is what the precondition says
     return f"{_text(fact)} lies between {format(low, 'g')} and {format(high, 'g')}{where}"
@@ -75,36 +78,50 @@ def _sources(fact: Fact) -> str:
 def _decided(fact: Fact) -> str:
     name = code(str(fact.arguments[0]))
     if not fact.value:
-        return f"no decision depends on the last digits of {name}"
+        return f"{name} decides nothing"
     paths = fact.value if isinstance(fact.value, tuple) else ()
     where = statements(path_of(path) for path in paths)
-    return f"the last digits of {name} may decide something at {where}"
+    return f"{name} decides something at {where}"
 
 
 def _amplified(fact: Fact) -> str:
     name = code(str(fact.arguments[0]))
     if not fact.value:
-        return f"no difference of related values depends on {name}"
+        return f"{name} is in no difference of related values"
     paths = fact.value if isinstance(fact.value, tuple) else ()
     where = statements(path_of(path) for path in paths)
-    return f"a difference of related values depends on {name} at {where}"
+    return f"{name} is in a difference of related values at {where}"
 
 
 def _new(fact: Fact) -> str:
     if not fact.value:
         return f"{_where(fact)} computes no new intermediate value"
-    parts = tuple(map(str, fact.value)) if isinstance(fact.value, tuple) else ()
+    whole, inner = _outermost(tuple(map(str, fact.value)) if isinstance(fact.value, tuple) else ())
+    return f"{_where(fact)} computes {codes(whole)}{inner} where it did not before"
+
+
+def _outermost(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The expressions that are no parts of others, and words for the others."""
     inside = {part for text in parts for part in islice(iter_expr(parse_expr(text)), 1, None)}
     whole = tuple(text for text in parts if parse_expr(text) not in inside)
-    inner = ""
-    if len(whole) < len(parts):
-        inner = f" with parts of {'it' if len(whole) == 1 else 'them'}"
-    return f"{_where(fact)} computes {codes(whole)}{inner} where it did not before"
+    if len(whole) == len(parts):
+        return whole, ""
+    return whole, f" with parts of {'it' if len(whole) == 1 else 'them'}"
+
+
+def _kept(fact: Fact) -> str:
+    """Of new values inside each other the outermost are named."""
+    texts = fact.arguments[2]
+    whole, inner = _outermost(tuple(map(str, texts)) if isinstance(texts, tuple) else ())
+    be = "are" if inner or len(whole) > 1 else "is"
+    said = be if fact.value else f"{be} not"
+    return f"wherever {_text(fact)} is in range, so {said} {codes(whole)}{inner}"
 
 
 PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "part_text": _place,
-    "stands_for": _stands_for,
+    "stands_for": _stands_for(""),
+    "stands_for_minus": _stands_for("minus "),
     "part_dtype": lambda f: f"{_text(f)} is computed in {codes(f.value)}",
     "value_is": _value_is,
     "not_above": lambda f: (
@@ -115,7 +132,7 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     ),
     "power_bound": lambda f: f"{_text(f)} is at most two to the power of {f.value} in size",
     "new_bound": lambda f: (
-        f"{_text(f)}, made of numbers, is at most two to the power of {f.value} in size"
+        f"{_text(f)} is at most two to the power of {f.value} in size where its parts are numbers"
     ),
     "factor_of": _factor,
     "constant_sum": lambda f: (
@@ -124,6 +141,15 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "constant_difference": lambda f: (
         f"{code(str(f.arguments[2]))} exceeds {_text(f)} by {codes(f.value)}"
     ),
+    "lost_bits": lambda f: (
+        f"a difference of such inverses loses {f.value or 'no'}"
+        f" bit{'' if f.value == 1 else 's'}{' at most' if f.value else ''}"
+    ),
+    "alike_data": lambda f: (
+        f"{code(str(f.arguments[0]))} and {code(str(f.arguments[1]))} are"
+        f"{'' if f.value else ' not'} data of one type without declared ranges"
+    ),
+    "range_kept": _kept,
     "at_least": lambda f: (
         f"{_text(f)} is at least {format(f.value, 'g')}, which {code(str(f.arguments[2]))} does not"
         " exceed"
@@ -140,6 +166,10 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "amplified_by": _amplified,
     "law": lambda f: f"the law is {codes(f.value)}",
     "new_parts": _new,
+    "same_value": lambda f: (
+        f"{code(str(f.arguments[2]))} {'has' if f.value else 'has not'} the value that"
+        f" {_text(f)} had"
+    ),
     "same_algebra": lambda f: (
         f"tried with random elements, both right sides of {_where(f)}"
         f" {'agree' if f.value else 'differ'}"

@@ -83,6 +83,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     "digits-may-cancel": Condition(
         "no digits cancel that stood before", "a difference of nearly equal terms would lose digits"
     ),
+    "digits-may-be-lost": Condition(
+        "the sum has kept its digits", "the result would have digits that the original has lost"
+    ),
     "divisor-may-be-zero": Condition(
         "no divisor can be zero", "the table would hold a value that does not exist"
     ),
@@ -108,7 +111,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "both tiles leave work outside", "a tile as long as its loop tiles nothing"
     ),
     "factor-may-be-infinite": Condition(
-        "no infinity gets in", "where infinity meets zero there would be no number"
+        "no infinity gets in", "where infinity meets zero or itself there is no number"
     ),
     "factor-may-not-be-positive": Condition(
         "the factor is positive", "a negative one would exchange the larger and the smaller value"
@@ -118,6 +121,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     ),
     "factor-of-unknown-size": Condition(
         "the size of the factor is known", "a product with it might overflow or vanish"
+    ),
+    "fractions-nearly-equal": Condition(
+        "the two fractions are not nearly equal", "their difference would have few digits left"
     ),
     "guard-reads-tensor": Condition(
         "no bound is added to a guard that reads a tensor",
@@ -223,6 +229,9 @@ CONDITIONS: Final[dict[str, Condition]] = {
     ),
     "nothing-to-slice": Condition(
         "an input runs along the loop", "both halves would read the same"
+    ),
+    "numerator-may-be-infinite": Condition(
+        "the numerator is a number", "one infinity would be subtracted from another"
     ),
     "operand-private": Condition(
         "the operands can be read at the new place",

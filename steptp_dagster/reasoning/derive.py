@@ -65,6 +65,7 @@ lane_conditions      path, index         guards and conditions that depend on th
 unrolled_equations   path                equations that its U loops make of it
 part_text            path, place         the part of a right side at a place in it
 stands_for           path, text, letter  whether what a letter of a law stands for is a part of it
+stands_for_minus     path, text, letter  whether minus what a letter stands for is subtracted in it
 part_dtype           path, text          the dtype in which a part of a right side is computed
 value_is             path, text, claim   why a value is positive, nonzero, finite, ...
 not_above            path, text, text    whether the first value never exceeds the second
@@ -74,6 +75,9 @@ new_bound            path, text          the same, if what the equation computes
 factor_of            path, three texts   whether a factor times the third is the second
 constant_sum         path, text, text    what two values add up to, whatever they read
 constant_difference  path, text, text    by how much the second exceeds the first, likewise
+lost_bits            path, text, text    bits that a difference of their inverses loses at most
+alike_data           tensor, tensor      whether both are data of one type and without a range
+range_kept           path, text, texts   whether new values leave a type only where a part does
 at_least             path, text, text    a bound between two values, the first not below it
 takes_infinity       path, text          whether an infinity may reach a value
 sources_of           path, text          inputs and parameters that a value depends on
@@ -97,10 +101,11 @@ removed_tensors                          tensors that only the program before th
 same_signature                           whether the known variables are the same
 same_text            path, path          whether a statement before and one after are equal
 cost_change          figure              figure after minus figure before
-law                  rule                the law of an algebraic rule, in letters
+law                  rule, form          the law of an algebraic rule, in letters; one of its forms
 headroom             dtype               the power of two that data is taken not to exceed
 new_parts            path                operations that an equation has only after the step
 same_algebra         path                whether both right sides are one function
+same_value           path, text, text    whether a part before and one after are one function
 ===================  ==================  ======================================================
 """
 
@@ -109,7 +114,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.reasoning import algebra, choices, loops, pairs, properties, structure
+from steptp_dagster.reasoning import algebra, choices, loops, pairs, properties, structure, trials
 from steptp_dagster.reasoning.kinds import Derivation, DerivationError, path_of
 from steptp_dagster.strategies.facts import Fact, Value
 
@@ -118,9 +123,10 @@ ONE_SIDED: Final[Mapping[str, Derivation]] = {
     **properties.KINDS,
     **loops.KINDS,
     **algebra.KINDS,
+    **trials.KINDS,
     **choices.KINDS,
 }
-PAIRED: Final[Mapping[str, Derivation]] = {**pairs.KINDS, **algebra.PAIRED}
+PAIRED: Final[Mapping[str, Derivation]] = {**pairs.KINDS, **algebra.PAIRED, **trials.PAIRED}
 
 __all__ = ["ONE_SIDED", "PAIRED", "DerivationError", "derive", "path_of"]
 

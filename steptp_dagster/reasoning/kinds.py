@@ -3,8 +3,11 @@
 from collections.abc import Callable
 
 from steptp_dagster.leir.ast import Equation, Expr, Loop, Nest, Statement
+from steptp_dagster.leir.parser import ParseError, parse_expr
+from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.signature import SignedProgram
-from steptp_dagster.leir.walk import Located, Path, at, equations_in, loops_around
+from steptp_dagster.leir.typing import typed_equation
+from steptp_dagster.leir.walk import Located, Path, at, equations_in, iter_expr, loops_around
 from steptp_dagster.strategies.facts import Value
 
 #: ``function(program, *arguments)`` or ``function(before, after, *arguments)``.
@@ -93,3 +96,27 @@ def read_expressions(equation: Equation) -> tuple[Expr, ...]:
     """The expressions whose tensors an equation reads: value, guard, the target's subscripts."""
     guard = () if equation.guard is None else (equation.guard,)
     return (equation.value, *guard, *equation.target.subscripts)
+
+
+def expr_of(text: Value) -> Expr:
+    """An argument as an expression. Raises DerivationError where it is none."""
+    try:
+        return parse_expr(name_of(text))
+    except ParseError as error:
+        raise DerivationError(f"no expression: {text!r}") from error
+
+
+def part_named(signed: SignedProgram, path: Value, text: Value) -> Expr:
+    """The part of a right side with a text. Raises DerivationError where there is none."""
+    for node in iter_expr(equation_at(signed, path).value):
+        if expr_text(node) == text:
+            return node
+    raise DerivationError(f"{text!r} is no part of the right side of {path!r}")
+
+
+def dtype_of_part(signed: SignedProgram, path: Value, part: Expr) -> str:
+    """The dtype in which a part of a right side is computed. DerivationError if it has none."""
+    for node in typed_equation(equation_at(signed, path)).value.walk():
+        if node.expr == part:
+            return node.dtype.name
+    raise DerivationError(f"{expr_text(part)!r} has no type")

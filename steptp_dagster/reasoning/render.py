@@ -30,6 +30,8 @@ from steptp_dagster.strategies.soundness import RULES
 
 #: What a phrase starts with where it is about a loop, a statement or a tensor.
 _SUBJECT: Final = re.compile(r"((?:loop `\w+` at )?statement [\d.]+|`\w+`|the step) ")
+#: Kinds of facts about the letters of a law.
+_LETTERS: Final = ("stands_for", "stands_for_minus")
 #: What the text says of the values, by the numerics of the rule.
 EQUALITY_SENTENCES: Final = {
     "exact": "The values are equal bit for bit.",
@@ -219,26 +221,28 @@ def _conditions(
 def _decided(facts: tuple[Fact, ...], site: Site, told: dict[Fact, None], style: Style) -> str:
     """What the parameters lead to; a law in one sentence with what its letters stand for."""
     law = next((fact for fact in facts if fact.kind == "law"), None)
-    letters = _new((f for f in facts if f.kind == "stands_for"), told, style.facts)
+    letters = _new((f for f in facts if f.kind in _LETTERS), told, style.letters)
     if law is None or not letters:
         return _facts(_new(facts, told, style.proofs))
     named = listed(
         _letters(letters, [value for name, value in site.parameters if name == "choice"])
     )
-    others = (fact for fact in facts if fact.kind not in ("law", "stands_for"))
+    others = (fact for fact in facts if fact.kind not in ("law", *_LETTERS))
     told[law] = None
     return _told((f"{phrase(law)}, where {named}", *_clauses(_new(others, told, style.proofs))))
 
 
 def _letters(letters: Iterable[Fact], chosen: Sequence[Value]) -> Iterator[str]:
     """What letters stand for, the verb once; what was chosen is quoted already."""
-    verb = "stands for"
+    verb, named = "stands for", False
     for fact in letters:
         _, text, letter = fact.arguments
-        if text in chosen:
+        minus = "minus " if fact.kind == "stands_for_minus" else ""
+        if text in chosen and not minus and not named:
+            named = True
             yield f"{code(str(letter))} is the choice"
         else:
-            yield f"{code(str(letter))} {verb} {code(str(text))}"
+            yield f"{code(str(letter))} {verb} {minus}{code(str(text))}"
             verb = "for"
 
 

@@ -14,9 +14,10 @@ class Style:
     """A length of text.
 
     ``conditions`` preconditions are argued, ``lessons`` of them say what would follow otherwise,
-    and ``named`` of the others are named. The state is told by at most ``facts`` facts,
-    decision, soundness and each argued condition by ``proofs``, the effect by as many changed
-    ``figures``. Changed nests are quoted if all of them together have at most ``quoted``
+    and ``named`` of the others are named. The state is told by at most ``facts`` facts, a law by
+    what ``letters`` of it stand for, decision, soundness and each argued condition by ``proofs``,
+    the effect by as many changed ``figures``. Changed nests are quoted if all of them together
+    have at most ``quoted``
     characters. ``unchanged`` figures are told, or a choice that was none. The structured
     explanation holds everything in every style.
     """
@@ -25,6 +26,7 @@ class Style:
     conditions: int
     named: int
     facts: int
+    letters: int
     proofs: int
     lessons: int
     quoted: int
@@ -38,6 +40,7 @@ BRIEF: Final = Style(
     conditions=2,
     named=2,
     facts=3,
+    letters=4,
     proofs=2,
     lessons=1,
     quoted=0,
@@ -50,6 +53,7 @@ FULL: Final = Style(
     conditions=99,
     named=99,
     facts=99,
+    letters=99,
     proofs=99,
     lessons=99,
     quoted=100_000,

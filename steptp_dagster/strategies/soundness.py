@@ -315,7 +315,8 @@ _RULES: Final = (
         "monotone-rounding",
         "exact",
         "multiplying or dividing by a positive number keeps the order of values and so does"
-        " rounding, so the larger product is the product of the larger value, to the last bit",
+        " rounding, so the largest and the smallest result are those of the largest and the"
+        " smallest value, to the last bit",
     ),
     Rule(
         "unit-factor",

@@ -36,6 +36,7 @@ B^{3}_{tx=0}L^{2}_{a=1}[
 SUM = (0, 0)
 COPY = (1, 0)
 RUN = (1, 1, 0)
+PRODUCT = "A^{f16,g}_{tx,a}*C^{f32,g}_{a}"
 HALVED: Value = (
     ("factor", 2),
     ("inner", "L"),
@@ -46,6 +47,7 @@ HALVED: Value = (
 EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
     ("part_text", "before", (SUM, (1,)), "A^{f16,g}_{tx,a}*C^{f32,g}_{a}"),
     ("stands_for", "before", (SUM, "C^{f32,g}_{a}", "b"), True),
+    ("stands_for_minus", "before", (SUM, "C^{f32,g}_{a}", "b"), False),
     ("part_dtype", "before", (SUM, "A^{f16,g}_{tx,a}"), "f32"),
     ("value_is", "before", (SUM, "A^{f32,g}**2", "nonnegative"), "an even power is not negative"),
     ("power_bound", "before", (SUM, "A^{f16,g}_{tx,a}*2"), 17),
@@ -53,6 +55,21 @@ EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
     ("factor_of", "before", (SUM, "C^{f32,g}", "2*C^{f32,g}**3", "2*C^{f32,g}**2"), True),
     ("constant_sum", "before", (SUM, "C^{f32,g}_{a}+0.5", "2-C^{f32,g}_{a}"), "2.5"),
     ("constant_difference", "before", (SUM, "C^{f32,g}_{a}-1", "C^{f32,g}_{a}"), "1"),
+    ("lost_bits", "before", (SUM, "C^{f32,g}_{a}*0+3", "C^{f32,g}_{a}*0+5"), 2),
+    ("alike_data", "before", ("C", "C"), True),
+    ("alike_data", "before", ("A", "C"), False),
+    (
+        "range_kept",
+        "before",
+        (SUM, "A^{f16,g}_{tx,a}*C^{f32,g}_{a}", ("A^{f16,g}_{tx,a}/2",)),
+        True,
+    ),
+    (
+        "range_kept",
+        "before",
+        (SUM, "A^{f16,g}_{tx,a}*C^{f32,g}_{a}", ("C^{f32,g}_{a}**2*A^{f16,g}_{tx,a}",)),
+        False,
+    ),
     ("at_least", "before", (SUM, "exp(C^{f32,g}_{a}**2)", "0.5"), 1.0),
     ("not_above", "before", (SUM, "0.5", "exp(C^{f32,g}_{a}**2)"), True),
     ("not_above", "before", (SUM, "C^{f32,g}_{a}", "A^{f16,g}_{tx,a}"), False),
@@ -63,8 +80,11 @@ EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
     ("decided_by", "before", ("Y",), (COPY,)),
     ("amplified_by", "before", ("D",), ()),
     ("law", "pair", ("common-factor",), "a*b+a*c -> a*(b+c)"),
+    ("law", "pair", ("into-extremum", "min"), "a*min(b,c) -> min(a*b,a*c)"),
+    ("law", "pair", ("out-of-sum", "/"), "sum(b/a) -> sum(b)/a"),
     ("headroom", "pair", ("f32",), 80),
     ("new_parts", "pair", (SUM,), ()),
+    ("same_value", "pair", (SUM, "C^{f32,g}_{a}", "0"), False),
     ("same_algebra", "pair", (SUM,), False),
     ("interchange", "before", ((0,), "tx", "a"), "exact"),
     ("loops_inside", "before", ((0,), "tx"), ("a",)),

@@ -14,6 +14,7 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
 from steptp_dagster.reasoning.check import grounding
 from steptp_dagster.reasoning.render import render_text
+from steptp_dagster.reasoning.style import FULL
 from steptp_dagster.strategies.algebra.data import data_of
 from steptp_dagster.strategies.algebra.magnitude import power_above, sizes_of
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
@@ -270,3 +271,49 @@ def test_the_ways_back_lead_back(there: str, back: str) -> None:
             results = [inverse.apply(after, site) for site in inverse.survey(after).sites]
             returned += case.before in results
     assert returned > 0
+
+
+PIECES = {
+    "E": "(A^{f32,g}_{tx}+1)/C^{f32,g}_{tx}-1/(D^{f32,g}_{tx}+3)",
+    "F": "2/C^{f32,g}_{tx}*min(A^{f32,g}_{tx},1)",
+    "G": "1/((D^{f32,g}_{tx}+1)*(D^{f32,g}_{tx}+2))",
+    "H": "A^{f32,g}_{tx}*A^{f32,g}_{tx}-A^{f32,g}_{tx}*2",
+}
+SAID = {
+    "two-denominators": ("`c` for minus `1`", "where `a` stands for `A^{f32,g}_{tx}+1`"),
+    "into-extremum": ("The law is `a*min(b,c) -> min(a*b,a*c)`",),
+    "partial-difference": (
+        "The two fractions are not nearly equal",
+        "a difference of such inverses loses 2 bits at most",
+        "The numerator is a number: `1` is always 1",
+    ),
+    "common-factor": (
+        "so is `A^{f32,g}_{tx}-2`",
+        "where `a` is the choice, `b` stands for `A^{f32,g}_{tx}` and `c` for minus `2`",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", SAID)
+def test_what_is_said_of_a_law_is_so(rule: str) -> None:
+    """Minus signs, minima, digits that go and numbers are said as they are."""
+    body = "".join(f"{name}^{{f32,g}}_{{tx}}={text};" for name, text in PIECES.items())
+    program = read(
+        "# input A f32[4]\n# input C f32[4] in 1.0..2.0\n# input D f32[4] in 0.0..2.0\n"
+        + "".join(f"# output {name} f32[4]\n" for name in PIECES)
+        + f"B^{{4}}_{{tx=0}}[{body}];"
+    ).signed
+    sites = [
+        (chosen, site)
+        for chosen in ALGEBRAIC.values()
+        for site in chosen.survey(program).sites
+        if site.text("rule") == rule
+    ]
+    chosen, site = sites[0]
+    step = take(chosen, program, site)
+    assert isinstance(step, Step)
+    text = render_text(chosen, site, step.explanation, FULL)
+    found = grounding(program, step.after, chosen, site, step.explanation, text, FULL)
+    assert found == ()
+    for words in SAID[rule]:
+        assert words in text

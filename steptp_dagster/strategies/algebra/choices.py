@@ -48,6 +48,7 @@ def _into_branches(place: Place) -> Iterator[Match]:
                     Call("if_then_else", (condition, *branches)),
                     (("a", factor), ("b", yes), ("c", no)),
                     expr_text(chosen) if isinstance(factor, Call) else "",
+                    _form("", product.op),
                 )
 
 
@@ -60,8 +61,14 @@ def _into_extremum(place: Place) -> Iterator[Match]:
                 Call(chosen.function, both),
                 (("a", factor), *zip("bc", chosen.arguments, strict=True)),
                 expr_text(chosen) if isinstance(factor, Call) else "",
+                _form(chosen.function, product.op),
                 needs=_positive(factor),
             )
+
+
+def _form(name: str, op: str) -> str:
+    """Which form of a law is applied: of ``max`` and products, the law itself."""
+    return " ".join(filter(None, ("min" if name == "min" else "", "/" if op == "/" else "")))
 
 
 def _positive(factor: Expr) -> tuple[Need, ...]:
@@ -120,6 +127,7 @@ def _out_of_branches(place: Place) -> Iterator[Match]:
                     _joined(op, factor, Call("if_then_else", (condition, b, c)), yes),
                     (("a", factor), ("b", b), ("c", c)),
                     op + expr_text(factor),
+                    _form("", op),
                 )
 
 
@@ -135,6 +143,7 @@ def _out_of_extremum(place: Place) -> Iterator[Match]:
                     _joined(op, factor, Call(name, (b, c)), product),
                     (("a", factor), ("b", b), ("c", c)),
                     op + expr_text(factor),
+                    _form(name, op),
                     needs=_positive(factor),
                 )
 
@@ -146,6 +155,7 @@ INTO_BRANCHES: Final = Rule(
     "factor-of-branches",
     _into_branches,
     heads=PRODUCTS,
+    forms=(("/", "if_then_else(p,b,c)/a -> if_then_else(p,b/a,c/a)"),),
 )
 OUT_OF_BRANCHES: Final = Rule(
     "out-of-branches",
@@ -154,6 +164,7 @@ OUT_OF_BRANCHES: Final = Rule(
     "factor-of-branches",
     _out_of_branches,
     heads=("if_then_else",),
+    forms=(("/", "if_then_else(p,b/a,c/a) -> if_then_else(p,b,c)/a"),),
 )
 INTO_EXTREMUM: Final = Rule(
     "into-extremum",
@@ -163,6 +174,11 @@ INTO_EXTREMUM: Final = Rule(
     _into_extremum,
     (POSITIVE, INFINITE),
     heads=PRODUCTS,
+    forms=(
+        ("/", "max(b,c)/a -> max(b/a,c/a)"),
+        ("min", "a*min(b,c) -> min(a*b,a*c)"),
+        ("min /", "min(b,c)/a -> min(b/a,c/a)"),
+    ),
 )
 OUT_OF_EXTREMUM: Final = Rule(
     "out-of-extremum",
@@ -172,4 +188,9 @@ OUT_OF_EXTREMUM: Final = Rule(
     _out_of_extremum,
     (POSITIVE, INFINITE),
     heads=("max", "min"),
+    forms=(
+        ("/", "max(b/a,c/a) -> max(b,c)/a"),
+        ("min", "min(a*b,a*c) -> a*min(b,c)"),
+        ("min /", "min(b/a,c/a) -> min(b,c)/a"),
+    ),
 )

@@ -6,12 +6,13 @@ for all data within the headroom (``magnitude``).
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from decimal import Decimal
+from math import ceil, floor, frexp, log10
 from typing import Final
 
 from steptp_dagster.leir.ast import Access, Equation, Expr, Index, Inf, Int, Real, Unary
 from steptp_dagster.leir.printer import expr_text
-from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.signature import SignedProgram, Variable
 from steptp_dagster.leir.typing import Typed, typed_equation
 from steptp_dagster.leir.walk import Path, children, iter_expr
 from steptp_dagster.strategies.algebra import growth
@@ -254,23 +255,26 @@ def _no_cancellation(question: Question, parts: tuple[Expr, ...]) -> Proof:
     return found if not isinstance(found, str) else _unrelated(question, parts)
 
 
-def _comparable(question: Question, parts: tuple[Expr, ...]) -> Proof:
-    """The parts are no larger than data is, so that a sum with them keeps the other digits."""
-    data = data_of(question.program)
-    known = question.program.signature.by_name
-    facts: list[Fact] = []
-    for expr in parts:
-        fact = question.claim(expr, "small")
-        if fact is not None:
-            facts.append(fact)
-        elif isinstance(expr, Access) and expr.name in known and not data.maskable(expr):
-            facts += (
-                before_fact("role_of", expr.name, value=known[expr.name].role),
-                question.about("takes_infinity", expr, value=False),
-            )
-        else:
-            return f"{expr_text(expr)} may be so large that it takes the digits of the other terms"
-    return tuple(facts)
+def are_alike(first: Variable, second: Variable) -> bool:
+    """Whether two variables are data of one type without a range, so that their sizes are alike."""
+    return first.dtype == second.dtype and all(
+        v.role in ("input", "param") and v.low is None for v in (first, second)
+    )
+
+
+def _keeps_digits(question: Question, parts: tuple[Expr, ...]) -> Proof:
+    """A sum with the first part has kept the digits of the second: the first is no larger."""
+    term, rest = parts
+    found = _at_least(question, (rest, term))
+    if not isinstance(found, str):
+        return found
+    own = rest.operand if isinstance(rest, Unary) else rest
+    if isinstance(term, Access) and isinstance(own, Access):
+        known = question.program.signature.by_name
+        variables = known.get(term.name), known.get(own.name)
+        if variables[0] and variables[1] and are_alike(variables[0], variables[1]):
+            return (before_fact("alike_data", term.name, own.name, value=True),)
+    return f"{expr_text(term)} may be so large that it takes the digits of {expr_text(rest)}"
 
 
 def _at_least(question: Question, parts: tuple[Expr, ...]) -> Proof:
@@ -306,23 +310,32 @@ def _constant_difference(question: Question, parts: tuple[Expr, ...]) -> Proof:
     if over is None:
         return f"{expr_text(first)} and {expr_text(second)} do not differ by a constant"
     sizes = sizes_of(question.program)
-    facts = [
-        before_fact(
-            "constant_difference",
-            question.path,
-            *map(expr_text, parts),
-            value=format(over, "f"),
-        )
-    ]
+    texts = tuple(map(expr_text, parts))
+    bounds: list[Fact] = []
+    lost = 0
     for expr in parts:
         power = sizes.power(expr, question.path)
-        if power is None or 2.0 ** (power - _BITS) > float(over):
+        if power is None or bits_lost(power, over) > _BITS:
             return (
                 f"{expr_text(expr)} may be so large that the inverses of {expr_text(first)} and"
                 f" {expr_text(second)} are nearly equal"
             )
-        facts.append(question.about("power_bound", expr, power))
-    return tuple(facts)
+        lost = max(lost, bits_lost(power, over))
+        bounds.append(question.about("power_bound", expr, power))
+    return (
+        before_fact("constant_difference", question.path, *texts, value=format(over, "f")),
+        before_fact("lost_bits", question.path, *texts, value=lost),
+        *bounds,
+    )
+
+
+def bits_lost(power: int, over: Decimal) -> int:
+    """Bits that a difference of inverses loses at most, of values up to two to a power in size.
+
+    The values differ by ``over``: 1/b-1/c is the part (c-b)/c of 1/b.
+    """
+    _, exponent = frexp(float(over))
+    return max(0, power - (exponent - 1))
 
 
 PROVERS: Final[dict[str, Prover]] = {
@@ -334,7 +347,7 @@ PROVERS: Final[dict[str, Prover]] = {
     "unmasked": _unmasked,
     "one-sign": one_sign,
     "no-cancellation": _no_cancellation,
-    "comparable": _comparable,
+    "keeps-digits": _keeps_digits,
     "at-least": _at_least,
     "constant-sum": _constant_sum,
     "constant-difference": _constant_difference,
@@ -352,6 +365,9 @@ def types_of_operands(place: Typed, match: Match, after: Equation) -> Proof:
         if is_literal(expr):
             continue
         found = _type_in(place, expr) or _type_in(typed_equation(after).value, expr)
+        if found is None and isinstance(expr, Unary):
+            term = expr.operand  # it is subtracted
+            found = _type_in(place, term) or _type_in(typed_equation(after).value, term)
         if found != wanted:
             return f"{letter} = {expr_text(expr)} is computed in {found}, the whole in {wanted}"
     return ()

@@ -19,6 +19,7 @@ from steptp_dagster.strategies.algebra.trees import (
     is_product,
     is_sum,
     negated,
+    signed,
     sums_in,
     terms,
     times,
@@ -29,6 +30,8 @@ from steptp_dagster.strategies.algebra.trees import (
 
 ZERO: Final = "factor-may-vanish"
 INFINITE: Final = "factor-may-be-infinite"
+TERM: Final = "term-may-be-infinite"
+DIGITS: Final = "digits-may-be-lost"
 SIZE: Final = "factor-of-unknown-size"
 NEGATIVE: Final = "term-may-be-negative"
 LARGER: Final = "term-may-be-larger"
@@ -59,11 +62,11 @@ def _common_denominator(place: Place) -> Iterator[Match]:
         fraction = quotient(term.expr)
         if fraction is None or fraction.right != first.right:
             return
-        numerators.append(fraction.left)
+        numerators.append(signed(fraction.left, term.inverse))
         total = with_part(total, term.at, fraction.left)
     yield Match(
         Binary("/", total, first.right),
-        (*zip("ab", numerators, strict=False), ("c", first.right)),
+        (*zip("abdfgh", numerators, strict=False), ("c", first.right)),
     )
 
 
@@ -77,14 +80,17 @@ def _onto_denominator(place: Place) -> Iterator[Match]:
     if fraction is None:
         return
     total = place.expr
-    other: Expr = Int(1)
     for term in found:
         new = fraction.left if term is fractions[0] else times(term.expr, fraction.right)
-        other = other if term is fractions[0] else term.expr
         total = with_part(total, term.at, new)
+    others = (signed(t.expr, t.inverse) for t in found if t is not fractions[0])
     yield Match(
         Binary("/", total, fraction.right),
-        (("a", fraction.left), ("b", other), ("c", fraction.right)),
+        (
+            ("a", signed(fraction.left, fractions[0].inverse)),
+            *zip("bdfgh", others, strict=False),
+            ("c", fraction.right),
+        ),
         needs=(Need(SIZE, "moderate", (fraction.right,)),),
     )
 
@@ -97,11 +103,12 @@ def _two_denominators(place: Place) -> Iterator[Match]:
     first, second = (quotient(t.expr) for t in found)
     if first is None or second is None or first.right == second.right:
         return
+    a, c = (signed(f.left, t.inverse) for f, t in zip((first, second), found, strict=True))
     total = with_part(place.expr, found[0].at, times(first.left, second.right))
     total = with_part(total, found[1].at, times(second.left, first.right))
     yield Match(
         Binary("/", total, times(first.right, second.right)),
-        (("a", first.left), ("b", first.right), ("c", second.left), ("d", second.right)),
+        (("a", a), ("b", first.right), ("c", c), ("d", second.right)),
         needs=(Need(SIZE, "moderate", (first.right, second.right)),),
     )
 
@@ -224,7 +231,7 @@ def _split_fraction(place: Place) -> Iterator[Match]:
         total = with_part(total, term.at, new)
     yield Match(
         total,
-        (*zip("ab", (t.expr for t in found), strict=False), ("c", fraction.right)),
+        (*zip("abdfgh", values(found), strict=False), ("c", fraction.right)),
         needs=(Need(CANCELS, "no-cancellation", values(found)),),
         smaller=(*parts, *sums_in(total)),
         one_sign=values(found),
@@ -330,14 +337,15 @@ def _cancel_term(place: Place) -> Iterator[Match]:
             if other.expr != term.expr or other.inverse == term.inverse:
                 continue
             left = without_terms(place.expr, term.at, other.at)
+            finite = Need(TERM, "finite", (term.expr,))
+            if left is None:
+                yield Match(Int(0), (("b", term.expr),), expr_text(term.expr), needs=(finite,))
+                break
             yield Match(
-                Int(0) if left is None else left,
-                (("b", term.expr),),
+                left,
+                (("a", left), ("b", term.expr)),
                 expr_text(term.expr),
-                needs=(
-                    Need(INFINITE, "finite", (term.expr,)),
-                    Need(SIZE, "comparable", (term.expr,)),
-                ),
+                needs=(finite, Need(DIGITS, "keeps-digits", (term.expr, left))),
             )
             break
 
@@ -377,7 +385,7 @@ CANCEL_TERM: Final = Rule(
     "domain",
     "cancelled-term",
     _cancel_term,
-    (INFINITE, SIZE),
+    (TERM, DIGITS),
     heads=SUMS,
 )
 UNIT: Final = Rule("unit-factor", "a*1 -> a", "exact", "unit-factor", _unit, heads=PRODUCTS)

@@ -180,6 +180,7 @@ def _sum(place: Place) -> Iterator[Match]:
                 left,
                 (("a", a), ("b", b)),
                 f"{expr_text(first.expr)} and {expr_text(second.expr)}" if len(found) > 2 else "",
+                "" if same else "-",
                 needs=(Need(SIZE, "moderate", (a, b)),),
             )
 
@@ -243,7 +244,14 @@ def _exponential_of_log(place: Place) -> Iterator[Match]:
 
 
 SUM_OF_LOGS: Final = Rule(
-    "sum-of-logs", "log(a)+log(b) -> log(a*b)", "range", "logarithm-law", _sum, (SIZE,), heads=SUMS
+    "sum-of-logs",
+    "log(a)+log(b) -> log(a*b)",
+    "range",
+    "logarithm-law",
+    _sum,
+    (SIZE,),
+    heads=SUMS,
+    forms=(("-", "log(a)-log(b) -> log(a/b)"),),
 )
 MULTIPLE_OF_LOG: Final = Rule(
     "multiple-of-log",

@@ -58,13 +58,11 @@ DECISION = "result-decides"
 INFINITE = "factor-may-be-infinite"
 #: Largest power of two whose multiples by at most 1 are numbers, by type.
 _TOP = {"f32": 128, "f64": 1024}
-OUT_OF_SUM = ("out-of-sum", "sum(a*b) -> a*sum(b)")
-INTO_SUM = ("into-sum", "a*sum(b) -> sum(a*b)")
 #: The preconditions by law, in order. Infinity times a sum may be infinity where infinity times
 #: each term, of both signs or zero, adds up to no number; the other way round nothing is lost.
 NEEDS = {
-    OUT_OF_SUM[0]: (TYPES, RANGE, DECISION),
-    INTO_SUM[0]: (TYPES, INFINITE, RANGE, DECISION),
+    "out-of-sum": (TYPES, RANGE, DECISION),
+    "into-sum": (TYPES, INFINITE, RANGE, DECISION),
 }
 
 
@@ -368,3 +366,21 @@ def _scaled_range(question: Question, op: str, factor: Expr, rest: Expr, dtype: 
 
 def _reciprocal(magnitude: float) -> float:
     return 1.0 / magnitude if magnitude > 0.0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLaw:
+    """A law over loops: its name, its text for a factor and for a divisor, and what finds it."""
+
+    name: str
+    product: str
+    quotient: str
+    ways: Callable[[SignedProgram], Iterator[LoopWay]]
+
+    def law_of(self, op: str) -> str:
+        """The text of the law where ``a`` multiplies, or divides."""
+        return self.quotient if op == "/" else self.product
+
+
+OUT_OF_SUM = LoopLaw("out-of-sum", "sum(a*b) -> a*sum(b)", "sum(b/a) -> sum(b)/a", out_of_sums)
+INTO_SUM = LoopLaw("into-sum", "a*sum(b) -> sum(a*b)", "sum(b)/a -> sum(b/a)", into_sums)

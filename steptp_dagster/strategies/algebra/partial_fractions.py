@@ -8,11 +8,12 @@ numerators that depend on the denominators, are not taken apart.
 
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from steptp_dagster.leir.ast import Binary, Expr, Int, Real
 from steptp_dagster.leir.literals import spell
-from steptp_dagster.strategies.algebra.fractions import INFINITE, SIZE, quotient
+from steptp_dagster.strategies.algebra.fractions import SIZE, quotient
 from steptp_dagster.strategies.algebra.products import whole_sum
 from steptp_dagster.strategies.algebra.rules import SUMS, Match, Need, Place, Rule
 from steptp_dagster.strategies.algebra.sums import CANCELS
@@ -24,6 +25,10 @@ from steptp_dagster.strategies.algebra.trees import (
     times,
 )
 
+#: Preconditions of the difference: the sizes of its fractions, and the value above both.
+CLOSE: Final = "fractions-nearly-equal"
+NUMERATOR: Final = "numerator-may-be-infinite"
+
 
 def literal(value: Decimal, like: Expr) -> Expr:
     """A positive number as a literal, an integer where those of ``like`` are."""
@@ -33,51 +38,42 @@ def literal(value: Decimal, like: Expr) -> Expr:
     return Real(spell(value))
 
 
-def _denominators(product: Expr) -> Iterator[tuple[Expr, Expr, bool, Decimal]]:
-    """Both factors of a denominator, whether they differ by a constant, and that or their sum.
+def _related(b: Expr, c: Expr, *, minus: bool) -> tuple[Expr, Expr, Decimal] | None:
+    """Two denominators and the constant that they add up to or, with ``minus``, differ by.
 
-    The smaller factor comes first where they differ.
+    The smaller one comes first where they differ.
     """
-    if not isinstance(product, Binary) or product.op != "*":
-        return
-    b, c = product.left, product.right
     if is_literal(b) or is_literal(c):
-        return
-    yield from _related(b, c)
-
-
-def _related(b: Expr, c: Expr) -> Iterator[tuple[Expr, Expr, bool, Decimal]]:
-    total = constant_sum(b, c)
-    if total is not None and total > 0:
-        yield b, c, False, total
-    over = constant_sum(c, b, minus=True)
-    if over is not None and over > 0:
-        yield b, c, True, over
-    elif over is not None and over < 0:
-        yield c, b, True, -over
+        return None
+    constant = constant_sum(c, b, minus=minus)
+    if constant is None or constant == 0:
+        return None
+    if constant > 0:
+        return b, c, constant
+    return (c, b, -constant) if minus else None
 
 
 def _needs(b: Expr, c: Expr, a: Expr, *, minus: bool) -> tuple[Need, ...]:
-    shared = (
-        Need(SIZE, "moderate", (b, c)),
-        Need(CANCELS, "constant-difference" if minus else "constant-sum", (b, c)),
-    )
+    size = Need(SIZE, "moderate", (b, c))
+    if not minus:
+        return (size, Need(CANCELS, "constant-sum", (b, c)))
     # an infinite numerator over both denominators, one subtracted from the other, is no number
-    return (*shared, Need(INFINITE, "finite", (a,))) if minus else shared
+    return (size, Need(CLOSE, "constant-difference", (b, c)), Need(NUMERATOR, "finite", (a,)))
 
 
 # -- apart -----------------------------------------------------------------------------------
 
 
 def _apart(place: Place, *, minus: bool) -> Iterator[Match]:
+    """``a/(b*c) -> (a/b+a/c)/(b+c)``, and for a difference."""
     fraction = quotient(place.expr)
-    if fraction is None:
+    product = None if fraction is None else fraction.right
+    if fraction is None or not isinstance(product, Binary) or product.op != "*":
         return
-    for b, c, differ, k in _denominators(fraction.right):
-        if differ != minus:
-            continue
-        a = fraction.left
-        total: Expr = Binary("-" if minus else "+", Binary("/", a, b), Binary("/", a, c))
+    related = _related(product.left, product.right, minus=minus)
+    if related is not None:
+        a, (b, c, k) = fraction.left, related
+        total = Binary("-" if minus else "+", Binary("/", a, b), Binary("/", a, c))
         constant = literal(k, Binary("+", b, c))
         yield Match(
             total if is_one(constant) else Binary("/", total, constant),
@@ -86,22 +82,12 @@ def _apart(place: Place, *, minus: bool) -> Iterator[Match]:
         )
 
 
-def _apart_sum(place: Place) -> Iterator[Match]:
-    """``a/(b*c) -> (a/b+a/c)/(b+c)``."""
-    return _apart(place, minus=False)
-
-
-def _apart_difference(place: Place) -> Iterator[Match]:
-    """``a/(b*c) -> (a/b-a/c)/(c-b)``."""
-    return _apart(place, minus=True)
-
-
 PARTIAL_FRACTIONS: Final = Rule(
     "partial-fractions",
     "a/(b*c) -> (a/b+a/c)/(b+c)",
     "domain",
     "partial-fractions",
-    _apart_sum,
+    partial(_apart, minus=False),
     (SIZE, CANCELS),
     heads=("/",),
 )
@@ -110,8 +96,8 @@ PARTIAL_DIFFERENCE: Final = Rule(
     "a/(b*c) -> (a/b-a/c)/(c-b)",
     "domain",
     "partial-fractions",
-    _apart_difference,
-    (SIZE, CANCELS, INFINITE),
+    partial(_apart, minus=True),
+    (SIZE, CLOSE, NUMERATOR),
     heads=("/",),
 )
 
@@ -133,30 +119,18 @@ def _together(place: Place, *, minus: bool) -> Iterator[Match]:
     first, second = fractions
     if first is None or second is None or first.left != second.left:
         return
-    for b, c, differ, k in _related(first.right, second.right):
-        # of a difference the fraction with the smaller denominator comes first
-        if differ != minus or b != first.right or is_literal(b) or is_literal(c):
-            continue
-        constant = literal(k, Binary("+", b, c))
-        if below is not None and below != constant:
-            continue
-        a = first.left
-        above = a if below is not None else times(constant, a)
+    related = _related(first.right, second.right, minus=minus)
+    # of a difference the fraction with the smaller denominator comes first
+    if related is None or related[0] != first.right:
+        return
+    a, (b, c, k) = first.left, related
+    constant = literal(k, Binary("+", b, c))
+    if below is None or below == constant:
         yield Match(
-            Binary("/", above, Binary("*", b, c)),
+            Binary("/", times(constant, a) if below is None else a, Binary("*", b, c)),
             (("a", a), ("b", b), ("c", c)),
             needs=_needs(b, c, a, minus=minus),
         )
-
-
-def _together_sum(place: Place) -> Iterator[Match]:
-    """``a/b+a/c -> (b+c)*a/(b*c)``."""
-    return _together(place, minus=False)
-
-
-def _together_difference(place: Place) -> Iterator[Match]:
-    """``a/b-a/c -> (c-b)*a/(b*c)``."""
-    return _together(place, minus=True)
 
 
 FROM_PARTIAL_FRACTIONS: Final = Rule(
@@ -164,7 +138,7 @@ FROM_PARTIAL_FRACTIONS: Final = Rule(
     "a/b+a/c -> (b+c)*a/(b*c)",
     "domain",
     "partial-fractions",
-    _together_sum,
+    partial(_together, minus=False),
     (SIZE, CANCELS),
     heads=(*SUMS, "/"),
 )
@@ -173,7 +147,7 @@ FROM_PARTIAL_DIFFERENCE: Final = Rule(
     "a/b-a/c -> (c-b)*a/(b*c)",
     "domain",
     "partial-fractions",
-    _together_difference,
-    (SIZE, CANCELS, INFINITE),
+    partial(_together, minus=True),
+    (SIZE, CLOSE, NUMERATOR),
     heads=(*SUMS, "/"),
 )

@@ -17,13 +17,14 @@ from steptp_dagster.strategies.algebra.trees import (
     is_one,
     is_sum,
     plus,
+    signed,
     terms,
     times,
     with_part,
 )
 
-#: Literals and degrees of the polynomials that are gathered without looking at their size.
-_MODERATE: Final = 2.0**16
+#: Parts and degrees of the polynomials that are gathered without looking at the size of data.
+_LARGEST: Final = 2.0**96
 _DEGREE: Final = 4
 LETTERS: Final = "bcdfghijklmnopqrsuvw"
 
@@ -66,20 +67,33 @@ def is_polynomial(expr: Expr, x: Expr) -> bool:
     """Whether an expression adds and multiplies nothing but ``x`` and literals of moderate size.
 
     Then gathering takes no value out of range: where x is at least 1 in size, what is computed
-    now is no larger than what was computed with one x more; elsewhere literals bound it.
+    now is no larger than what was computed with one x more; elsewhere no part exceeds ``_LARGEST``.
     """
+    return _bound(expr, x) is not None
+
+
+def _bound(expr: Expr, x: Expr) -> float | None:
+    """What a polynomial does not exceed for x up to 1 in size, nor any part of it; else None."""
     if expr == x:
-        return True
+        return 1.0
     match expr:
         case Int() | Real():
-            return abs(expr.value) <= _MODERATE
+            found = abs(float(expr.value))
         case Unary(operand=inner):
-            return is_polynomial(inner, x)
-        case Binary(op="**", left=base, right=Int(n)):
-            return 0 <= n <= _DEGREE and is_polynomial(base, x)
-        case Binary(op="+" | "-" | "*", left=left, right=right):
-            return is_polynomial(left, x) and is_polynomial(right, x)
-    return False
+            return _bound(inner, x)
+        case Binary(op="**", left=base, right=Int(n)) if 0 <= n <= _DEGREE:
+            low = _bound(base, x)
+            if low is None:
+                return None
+            found = max(low, 1.0) ** n
+        case Binary(op="+" | "-" | "*" as op, left=left, right=right):
+            first, second = _bound(left, x), _bound(right, x)
+            if first is None or second is None:
+                return None
+            found = first * second if op == "*" else first + second
+        case _:
+            return None
+    return found if found <= _LARGEST else None
 
 
 def operations(expr: Expr) -> Iterator[Expr]:
@@ -98,7 +112,7 @@ def _common_factor(place: Place) -> Iterator[Match]:
         for term in found:
             left = divided_by_factor(term.expr, factor)
             if left is not None:
-                rest.append(left)
+                rest.append(signed(left, term.inverse))
                 total = with_part(total, term.at, left)
         if all(is_literal(r) for r in rest):
             continue

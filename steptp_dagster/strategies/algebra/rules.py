@@ -39,19 +39,23 @@ class Match:
     """One application of a law at a node.
 
     ``result`` takes the place of the node. ``letters`` say what the letters of the law stand
-    for. ``choice`` tells the matches of a rule at one node apart (``""`` where there is one).
+    for; a term that is subtracted has a minus sign (``trees.signed``). ``form`` names the form
+    of the law that is applied, of a rule that has several. ``choice`` tells the matches of a rule
+    at one node apart (``""`` where there is one).
     ``smaller`` are new values that are no larger than that of the node if the parts ``one_sign``
     have one sign; ``within`` are new values that leave their type only where that of the node
-    does, or has no value.
+    does, or has no value, either whatever they read or because a need holds (``within_by``).
     """
 
     result: Expr
     letters: tuple[tuple[str, Expr], ...]
     choice: str = ""
+    form: str = ""
     needs: tuple[Need, ...] = ()
     smaller: tuple[Expr, ...] = ()
     one_sign: tuple[Expr, ...] = ()
     within: tuple[Expr, ...] = ()
+    within_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,9 @@ def needing_nothing(matches: Matcher) -> Matcher:
 class Rule:
     """A law with its name and class.
 
-    ``law`` is written in letters (``a*b+a*c -> a*(b+c)``). ``argument`` is the rule of
-    ``soundness`` that says why it holds. ``needs`` are the preconditions of its own, by name, that
+    ``law`` is written in letters (``a*b+a*c -> a*(b+c)``), and so are its ``forms``, by their
+    names: the same law of other operators. ``argument`` is the rule of ``soundness`` that says why
+    it holds. ``needs`` are the preconditions of its own, by name, that
     ``matches`` asks for. ``heads``: operators and functions of the nodes that it may match at
     (``MINUS`` for a sign), all of them if there are none.
     """
@@ -102,6 +107,11 @@ class Rule:
     matches: Matcher
     needs: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
+    forms: tuple[tuple[str, str], ...] = ()
+
+    def law_of(self, form: str) -> str:
+        """The law in one of its forms. Raises KeyError for a form that it does not have."""
+        return dict(self.forms)[form] if form else self.law
 
     def may_match(self, head: str) -> bool:
         """Whether the law may apply to a node with this operator or function."""

@@ -220,6 +220,7 @@ def split_exponential(expr: Expr, value: Access, *, mild: bool, sinking: bool) -
         name,
         needs=(Need(BETWEEN, "between", (a, value, b)),),
         within=(*_calls(split), _minus(a, value), _minus(value, b)),
+        within_by=BETWEEN,
     )
 
 
@@ -255,6 +256,7 @@ def split_difference(expr: Expr, value: Access, *, sinking: bool) -> Match:
         expr_text(value),
         needs=(Need(BETWEEN, "between", (a, value, b)),),
         within=(*steps, Binary("+", *steps), *_calls(split)),
+        within_by=BETWEEN,
     )
 
 

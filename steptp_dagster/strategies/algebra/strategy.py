@@ -21,10 +21,10 @@ from steptp_dagster.strategies.algebra.conditions import (
     proof_of,
     types_of_operands,
 )
-from steptp_dagster.strategies.algebra.loop_sums import LoopWay
+from steptp_dagster.strategies.algebra.loop_sums import LoopLaw, LoopWay
 from steptp_dagster.strategies.algebra.places import Found, Matcher
 from steptp_dagster.strategies.algebra.rules import Match, Place, Rule
-from steptp_dagster.strategies.algebra.trees import At, with_part
+from steptp_dagster.strategies.algebra.trees import At, negated, subtracted, with_part
 from steptp_dagster.strategies.base import Parameter, Refusal, Site, Strategy, Survey
 from steptp_dagster.strategies.dataflow import flow_at
 from steptp_dagster.strategies.definitions import located
@@ -53,8 +53,8 @@ class AlgebraicStrategy(Strategy):
     level = "math"
     version = "1"
     rules: ClassVar[tuple[Rule, ...]]
-    #: A law over loops, as name, text and what finds its applications (``loop_sums``).
-    loop_law: ClassVar[tuple[str, str, Callable[[SignedProgram], Iterator[LoopWay]]] | None] = None
+    #: A law over loops.
+    loop_law: ClassVar[LoopLaw | None] = None
 
     @lazy
     def _rules(self) -> dict[str, Rule]:
@@ -78,7 +78,7 @@ class AlgebraicStrategy(Strategy):
         return required(self._rules[site.text("rule")])
 
     def _over_loops(self, site: Site) -> bool:
-        return self.loop_law is not None and site.text("rule") == self.loop_law[0]
+        return self.loop_law is not None and site.text("rule") == self.loop_law.name
 
     def survey(self, program: SignedProgram) -> Survey:
         """Every way of every rule at every part of every equation, in text order."""
@@ -111,14 +111,14 @@ class AlgebraicStrategy(Strategy):
             return ()
         known = self._known(program)
         if known.loop_ways is None:
-            known.loop_ways = tuple(self.loop_law[2](program))
+            known.loop_ways = tuple(self.loop_law.ways(program))
         return known.loop_ways
 
     def _loop_site(self, way: LoopWay) -> Site:
         law = self.loop_law
         if law is None:
             raise ValueError(f"{self.name} has no law over loops")
-        return Site.of(self.name, way.path, rule=law[0], choice=way.choice)
+        return Site.of(self.name, way.path, rule=law.name, choice=way.choice)
 
     def _loop_way(self, program: SignedProgram, site: Site) -> LoopWay:
         for way in self._loop_ways(program):
@@ -140,16 +140,13 @@ class AlgebraicStrategy(Strategy):
         path, rule = site.path, way.rule
         part = before_fact("part_text", path, way.at, value=expr_text(way.place.expr))
         whole = before_fact("value_text", path, value=expr_text(way.one.equation.value))
-        letters = tuple(
-            before_fact("stands_for", path, expr_text(expr), letter, value=True)
-            if _occurs(way.one.equation, expr_text(expr))
-            else after_fact("stands_for", path, expr_text(expr), letter, value=True)
-            for letter, expr in way.match.letters
-        )
+        letters = tuple(_stands_for(way, letter, expr) for letter, expr in way.match.letters)
+        form = way.match.form
+        law = pair("law", rule.name, *filter(None, (form,)), value=rule.law_of(form))
         return Explanation(
             state=(whole, part) if way.at else (whole,),
             preconditions=tuple(Evidence(name, way.evidence(name)) for name in required(rule)),
-            decision=(pair("law", rule.name, value=rule.law), *letters),
+            decision=(law, *letters),
             transition=transition(before, after),
             soundness_rule=rule.argument,
             soundness=(pair("same_algebra", path, value=True),),
@@ -157,16 +154,22 @@ class AlgebraicStrategy(Strategy):
         )
 
     def _explain_loop(self, before: SignedProgram, after: SignedProgram, site: Site) -> Explanation:
-        way = self._loop_way(before, site)
+        way, law = self._loop_way(before, site), self.loop_law
+        if law is None:
+            raise ValueError(f"{self.name} has no law over loops")
         path = site.path
-        law = pair("law", site.text("rule"), value=self.loop_law[1] if self.loop_law else "")
+        form = () if way.op == "*" else (way.op,)
+        letters = [("a", way.factor), ("b", way.rest)]
         return Explanation(
             state=(
                 before_fact("value_text", path, value=expr_text(_value_at(before, path))),
                 before_fact("reduction_loops", path, value=classify(before)[path].reduction_loops),
             ),
             preconditions=tuple(Evidence(n, way.evidence(n)) for n in way.provers),
-            decision=(law, *_rest_of(before, after, path, way.rest)),
+            decision=(
+                pair("law", law.name, *form, value=law.law_of(way.op)),
+                *_seen(before, after, path, letters),
+            ),
             transition=transition(before, after),
             soundness_rule="factor-of-a-sum",
             soundness=(after_fact("value_text", path, value=expr_text(_value_at(after, path))),),
@@ -283,18 +286,32 @@ class Way:
         proof = self._proof(name)
         if isinstance(proof, str):
             raise TypeError(f"{name}: {proof}")
+        if name == RANGE:
+            proof = (*proof, *self._within())
         if proof:
             return proof
         path = self.one.path
-        if name == RANGE:
-            texts = tuple(map(expr_text, self._new()))
-            return (pair("new_parts", path, value=texts),)
+        if name == RANGE or not self._needs(name):
+            texts = expr_text(self.place.expr), expr_text(self.match.result)
+            return (pair("same_value", path, *texts, value=True),)
         dtype = self.place.node.dtype.name
         text = expr_text(self.place.expr)
         return (before_fact("part_dtype", path, text, value=dtype),)
 
-    def _new(self) -> tuple[Expr, ...]:
-        return new_parts(self.one.equation.value, self.equation.value)
+    def _needs(self, name: str) -> bool:
+        return name == TYPES or any(need.precondition == name for need in self.match.needs)
+
+    def _within(self) -> tuple[Fact, ...]:
+        """Why new values that are not bounded stay in range."""
+        match = self.match
+        new = new_parts(self.one.equation.value, self.equation.value)
+        texts = tuple(expr_text(e) for e in new if e in match.within and e != match.result)
+        if not texts:
+            return ()
+        if match.within_by:
+            return self.evidence(match.within_by)
+        whole = expr_text(self.place.expr)
+        return (before_fact("range_kept", self.one.path, whole, texts, value=True),)
 
     def _proof(self, name: str) -> Proof:
         found = self._proofs.get(name)
@@ -331,15 +348,29 @@ def required(rule: Rule) -> tuple[str, ...]:
     return (TYPES, *rule.needs, RANGE, DECISION)
 
 
-def _rest_of(
-    before: SignedProgram, after: SignedProgram, path: Path, rest: Expr
-) -> tuple[Fact, ...]:
-    """What is left of the terms of a sum, where it can be seen: the law's letter b."""
-    text = expr_text(rest)
-    for program, fact in ((before, before_fact), (after, after_fact)):
-        if _occurs(located(program.program, path).equation, text):
-            return (fact("stands_for", path, text, "b", value=True),)
-    return ()
+def _seen(
+    before: SignedProgram, after: SignedProgram, path: Path, letters: list[tuple[str, Expr]]
+) -> Iterator[Fact]:
+    """What letters of a law over loops stand for, where it can be seen at the sum."""
+    for letter, expr in letters:
+        text = expr_text(expr)
+        for program, fact in ((before, before_fact), (after, after_fact)):
+            if _occurs(located(program.program, path).equation, text):
+                yield fact("stands_for", path, text, letter, value=True)
+                break
+
+
+def _stands_for(way: Way, letter: str, expr: Expr) -> Fact:
+    """What a letter stands for, where it can be seen; or that it stands for minus a term."""
+    path, old, new = way.one.path, way.one.equation, way.equation
+    for equation, fact in ((old, before_fact), (new, after_fact)):
+        if _occurs(equation, expr_text(expr)):
+            return fact("stands_for", path, expr_text(expr), letter, value=True)
+    term = negated(expr)
+    text = expr_text(term)
+    there = _occurs(old, text) and subtracted(old.value, term)
+    fact = before_fact if there else after_fact
+    return fact("stands_for_minus", path, text, letter, value=True)
 
 
 def _occurs(equation: Equation, text: str) -> bool:

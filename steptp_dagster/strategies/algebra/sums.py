@@ -71,7 +71,7 @@ def _distribute(place: Place) -> Iterator[Match]:
             result = with_part(result, term.at, new)
         yield Match(
             result=result,
-            letters=(("a", factor), *zip(LETTERS, (t.expr for t in found), strict=False)),
+            letters=(("a", factor), *zip(LETTERS, values(found), strict=False)),
             choice=expr_text(total) if len(choices) > 1 else "",
             needs=(
                 Need(CANCELS, "no-cancellation", values(found)),
@@ -123,7 +123,7 @@ def _expand_square(place: Place) -> Iterator[Match]:
     first = Binary("-" if sign_a != sign_b else "+", squares[0], mixed)
     yield Match(
         result=Binary("+", first, squares[1]),
-        letters=(("a", a), ("b", b)),
+        letters=tuple(zip("ab", values(found), strict=True)),
         needs=(
             Need(CANCELS, "no-cancellation", values(found)),
             Need(INFINITE, "finite", (a, b)),
@@ -158,9 +158,9 @@ def _collect(place: Place) -> Iterator[Match]:
         left = {t.at: e for t in own if (e := rest[t.at]) is not None}
         if all(is_literal(e) for e in left.values()):
             continue
-        letters = (("x", x), *zip("ab", left.values(), strict=False))
         others = tuple(t for t in found if t not in own)
-        letters = (*letters, ("c", others[0].expr))
+        coefficients = (signed(left[t.at], t.inverse) for t in own)
+        letters = (("x", x), *zip("ab", coefficients, strict=False), ("c", values(others)[0]))
         if inner is not None:
             group = part(place.expr, inner)
             total = group

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from steptp_dagster.leir.ast import Access, Binary, Expr, Index, Int, Real, Unary
-from steptp_dagster.leir.walk import children, with_children
+from steptp_dagster.leir.walk import children, iter_expr, with_children
 
 At = tuple[int, ...]
 
@@ -220,6 +220,27 @@ def sums_in(expr: Expr) -> Iterator[Expr]:
         yield expr
         yield from sums_in(expr.left)
         yield from sums_in(expr.right)
+
+
+def subtracted(expr: Expr, part: Expr) -> bool:
+    """Whether a sum in an expression subtracts a part, or a multiple or quotient of it."""
+    return any(
+        term.inverse and part in (term.expr, *_multiplied(term.expr))
+        for node in iter_expr(expr)
+        if is_sum(node) or isinstance(node, Unary)
+        for term in terms(node)
+    )
+
+
+def _multiplied(product: Expr) -> Iterator[Expr]:
+    """What a product is a multiple of: its factors, and itself without one of them."""
+    yield from bases(product)
+    for base in bases(product):
+        rest = divided_by_factor(product, base)
+        if rest is not None:
+            yield rest
+    if isinstance(product, Binary) and product.op == "/":
+        yield product.left
 
 
 def bases(product: Expr) -> tuple[Expr, ...]:

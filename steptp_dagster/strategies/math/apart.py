@@ -39,6 +39,8 @@ class Apart(AlgebraicStrategy):
         "term-may-be-negative",
         "term-may-be-larger",
         "factor-may-be-infinite",
+        "fractions-nearly-equal",
+        "numerator-may-be-infinite",
         "factor-of-unknown-size",
     )
     rules = (SPLIT_FRACTION, PROPER_FRACTION, PARTIAL_FRACTIONS, PARTIAL_DIFFERENCE)

@@ -36,7 +36,8 @@ class Cancellation(AlgebraicStrategy):
         "result-decides",
         "factor-may-vanish",
         "factor-may-be-infinite",
-        "factor-of-unknown-size",
+        "term-may-be-infinite",
+        "digits-may-be-lost",
         "exponents-of-unknown-size",
     )
     rules = (CANCEL_FACTOR, CANCEL_TERM, CANCEL_EXPONENTIALS, UNIT)

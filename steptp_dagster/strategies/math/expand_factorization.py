@@ -1,7 +1,7 @@
 """expand_factorization: a product with a sum becomes a sum of products."""
 
 from steptp_dagster.strategies.algebra.choices import INTO_BRANCHES, INTO_EXTREMUM
-from steptp_dagster.strategies.algebra.loop_sums import INTO_SUM, into_sums
+from steptp_dagster.strategies.algebra.loop_sums import INTO_SUM
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 from steptp_dagster.strategies.algebra.sums import DISTRIBUTE, EXPAND_SQUARE
 
@@ -38,4 +38,4 @@ class ExpandFactorization(AlgebraicStrategy):
         "result-decides",
     )
     rules = (DISTRIBUTE, EXPAND_SQUARE, INTO_BRANCHES, INTO_EXTREMUM)
-    loop_law = (*INTO_SUM, into_sums)
+    loop_law = INTO_SUM

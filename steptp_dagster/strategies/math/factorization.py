@@ -1,7 +1,7 @@
 """factorization: a sum of products with a common factor becomes a product."""
 
 from steptp_dagster.strategies.algebra.choices import OUT_OF_BRANCHES, OUT_OF_EXTREMUM
-from steptp_dagster.strategies.algebra.loop_sums import OUT_OF_SUM, out_of_sums
+from steptp_dagster.strategies.algebra.loop_sums import OUT_OF_SUM
 from steptp_dagster.strategies.algebra.products import (
     COMMON_FACTOR,
     DIFFERENCE_OF_SQUARES,
@@ -51,4 +51,4 @@ class Factorization(AlgebraicStrategy):
         OUT_OF_BRANCHES,
         OUT_OF_EXTREMUM,
     )
-    loop_law = (*OUT_OF_SUM, out_of_sums)
+    loop_law = OUT_OF_SUM

@@ -44,6 +44,8 @@ class Together(AlgebraicStrategy):
         "factor-of-unknown-size",
         "term-may-be-negative",
         "factor-may-be-infinite",
+        "fractions-nearly-equal",
+        "numerator-may-be-infinite",
         "digits-may-cancel",
     )
     rules = (
