@@ -1,8 +1,9 @@
 """What Dagster sees: assets, checks, the job, its schedule, resources.
 
 Environment: ``STEPTP_PROFILE`` (name or path of a profile), ``STEPTP_DATA`` (data folder),
-``STEPTP_WORKERS`` (processes, 0: one per core), ``STEPTP_USER_PROGRAMS`` (folder of users'
-programs), ``STEPTP_EXECUTOR`` (``resources.executors``). The sensor
+``STEPTP_STORAGE`` (where stage files lie, if not there), ``STEPTP_WORKERS`` (processes, 0: one per
+core), ``STEPTP_USER_PROGRAMS`` (folder of users' programs), ``STEPTP_EXECUTOR``
+(``resources.executors``). The sensor
 ``program_folder`` keeps the partitions those of the profile, new files of users included.
 """
 
@@ -60,7 +61,7 @@ defs = dg.Definitions(
     sensors=[program_folder, due],
     resources={
         "build": settings,
-        "store": ParquetStore(data=str(paths.data())),
+        "store": ParquetStore(data=str(paths.data()), storage=paths.storage()),
         "warehouse": Warehouse(data=str(paths.data())),
         "tokenizer": Tokenizer(),
         "tvm": TvmExecutor(

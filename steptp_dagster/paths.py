@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 DATA_VARIABLE = "STEPTP_DATA"
+#: Where stage files lie, in place of the data folder: a path, or a URL of fsspec's.
+STORAGE_VARIABLE = "STEPTP_STORAGE"
 HOME_VARIABLE = "DAGSTER_HOME"
 #: Folder of users' programs, in place of that of the profile.
 USERS_VARIABLE = "STEPTP_USER_PROGRAMS"
@@ -26,6 +28,11 @@ def data() -> Path:
     """The data folder: ``$STEPTP_DATA``, else ``data`` in the project."""
     named = os.environ.get(DATA_VARIABLE)
     return Path(named).resolve() if named else project() / "data"
+
+
+def storage() -> str:
+    """Where stage files lie: ``$STEPTP_STORAGE``; empty for the data folder."""
+    return os.environ.get(STORAGE_VARIABLE, "")
 
 
 def dagster_home() -> Path:

@@ -6,6 +6,7 @@ import click
 
 from steptp_dagster import paths
 from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, table
+from steptp_dagster.cli.storage import stage_files, storage_option
 from steptp_dagster.cli.warehouse import data_option
 
 
@@ -19,8 +20,9 @@ from steptp_dagster.cli.warehouse import data_option
     help="Findings of one kind and place that are told one by one.",
 )
 @data_option
+@storage_option
 @json_option
-def audit(quick: bool, most: int, data: Path | None, as_json: bool) -> None:
+def audit(quick: bool, most: int, data: Path | None, storage: str | None, as_json: bool) -> None:
     """Check a data folder: stage files, ids, references, versions, runs, tables, export.
 
     Ids, hashes and measures are computed again from what the rows hold; nothing is changed. Exit
@@ -28,11 +30,15 @@ def audit(quick: bool, most: int, data: Path | None, as_json: bool) -> None:
     """
     from steptp_dagster.dataset.audit.defects import KINDS
     from steptp_dagster.dataset.audit.whole import audit as whole
+    from steptp_dagster.dataset.storage.mirror import StorageFailure
 
     folder = data or paths.data()
     if not folder.is_dir():
         raise Failure(f"there is no data folder {folder}; `steptp build` makes it")
-    found = whole(folder, quick=quick, most=most)
+    try:
+        found = whole(folder, stage_files(folder, storage), quick=quick, most=most)
+    except StorageFailure as error:
+        raise Failure(str(error), REJECTED) from error
     grave = sum(defect.grave for defect in found.defects)
     told = {
         "sound": found.sound,

@@ -11,6 +11,7 @@ import click
 
 from steptp_dagster import paths
 from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say
+from steptp_dagster.cli.storage import stage_files, storage_option
 from steptp_dagster.cli.users import chosen, users_option
 
 if TYPE_CHECKING:
@@ -55,11 +56,13 @@ select message from (
     metavar="KEY=VALUE",
     help="A setting in place of the profile's, such as balance.enabled=false; may be repeated.",
 )
+@storage_option
 @users_option
 @json_option
 def build(
     profile: str,
     data: Path | None,
+    storage: str | None,
     workers: int,
     settings: tuple[str, ...],
     users: Path | None,
@@ -71,6 +74,7 @@ def build(
     the build fail.
     """
     from steptp_dagster.dataset.config import ProfileError, load
+    from steptp_dagster.dataset.storage.address import shown
     from steptp_dagster.strategies.registry import faults
 
     chosen(users)
@@ -84,11 +88,15 @@ def build(
         raise Failure("\n".join(map(str, broken)))
     if data is not None:
         os.environ[paths.DATA_VARIABLE] = str(data.resolve())
+    if storage is not None:
+        os.environ[paths.STORAGE_VARIABLE] = storage
+    stage_files(paths.data(), storage)
     os.environ["STEPTP_PROFILE"] = profile
     os.environ["STEPTP_WORKERS"] = str(workers)
     os.environ[paths.HOME_VARIABLE] = str(paths.dagster_home())
     start = time.monotonic()
-    say(f"Building profile {profile} into {paths.data()}")
+    apart = f", stage files in {shown(paths.storage())}" if paths.storage() else ""
+    say(f"Building profile {profile} into {paths.data()}{apart}")
     result = run()
     if _interrupted(result):
         raise Failure("stopped; what is done is kept, and the same command goes on", STOPPED)

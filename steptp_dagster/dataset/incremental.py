@@ -22,7 +22,7 @@ import polars as pl
 from pandera.errors import SchemaErrors
 
 from steptp_dagster.dataset.schemas import LINEAGE, RUNS, TIMINGS, Row, empty, frame
-from steptp_dagster.dataset.store import Store, read_if_sound, write_aside
+from steptp_dagster.dataset.store import Store, read_if_sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def update(
                 frames = _frames(stage, program, made, origin)
                 for name in [*(n for n in every if n != first), first]:
                     path = store.part(name, program).with_name(f"batch-{number:05d}.parquet")
-                    write_aside(path, frames[name])
+                    store.write(path, frames[name])
                     rows[name] = pl.concat([rows[name], frames[name]])
         final = _finish(store, stage, program, sorted(units), rows)
         open_units = rows[first].filter(pl.col("unit").is_in(sorted(units)) & stage.again)
@@ -187,9 +187,10 @@ def update(
 def _note(store: Store, origin: Origin) -> None:
     """Write the run's row before its first rows of other tables; a run has a file of its own."""
     path = store.part("runs", origin.run_id)
+    store.bring(path)
     if origin.describe is not None and not path.exists():
         row = {"run_id": origin.run_id, **origin.describe()}
-        write_aside(path, validated(RUNS, frame(RUNS, [row])))
+        store.write(path, validated(RUNS, frame(RUNS, [row])))
 
 
 def _number(stem: str) -> int:
@@ -209,6 +210,7 @@ def _done(
     paths = [store.part(first, program), *store.batches(first, program)]
     kept: dict[str, list[pl.DataFrame]] = {name: [empty(table)] for name, table in every.items()}
     seen: dict[str, set[str]] = {name: set() for name in every}
+    store.bring(*(store.part(n, program).with_name(p.name) for p in paths for n in every))
     for filename in (path.name for path in paths):
         sound = {}
         for name, table in every.items():
@@ -270,7 +272,7 @@ def _finish(
         heights[name] = ordered.height
     for name in every:
         for path in store.batches(name, program):
-            path.unlink()
+            store.remove(path)
     return heights
 
 
@@ -288,11 +290,12 @@ def write_changed(
     """
     name = name or str(table.name)
     path = store.part(name, program)
+    store.bring(path)
     there = read_if_sound(table, path)
     if there is not None and there.equals(rows) and made_from == store.digest(name, program):
         return False
     metadata = None if made_from is None else {"made_from": made_from}
-    write_aside(path, validated(table, rows), metadata)
+    store.write(path, validated(table, rows), metadata)
     return True
 
 

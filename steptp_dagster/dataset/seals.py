@@ -10,7 +10,6 @@ to be made again (``Stage.again``) gets none.
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +20,7 @@ from typing import Final, Self
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.ids import Json, canonical_json, digest
 from steptp_dagster.dataset.incremental import Report, Stage
-from steptp_dagster.dataset.store import WHOLE, Store, explained
+from steptp_dagster.dataset.store import WHOLE, Store
 from steptp_dagster.dataset.versions import (
     GROUPS,
     ROOT,
@@ -97,24 +96,25 @@ class Seals:
         """
         with self.store.locked(f"{part.name}.seal", program):
             path = self.store.root / f"{part.name}.seal" / f"{program}.json"
+            self.store.bring(path)
             made_from, seal = self._made_from(part, program), _read(path)
             fits = seal is not None and seal.made_from == made_from
             if seal is not None and fits and seal.files == self._written(part, program):
                 return Report(0, seal.units, 0, seal.rows)
-            with explained(path):
-                path.unlink(missing_ok=True)
+            self.store.remove(path)
             report = update()
             # Asked once more: what the part reads may have been written meanwhile.
             if self._settled(part, program) and made_from == self._made_from(part, program):
                 units = report.new + report.kept
-                _write(path, Seal(made_from, self._written(part, program), units, report.rows))
+                seal = Seal(made_from, self._written(part, program), units, report.rows)
+                self.store.write_bytes(path, _text(seal))
             return report
 
     def _made_from(self, part: Part, program: str) -> str:
         programs = (*self.profile.program_names, WHOLE) if part.whole else (program,)
-        inputs: list[Json] = [
-            [f, p, self.store.content(f, p)] for f in part.reads for p in programs
-        ]
+        names = [(f, p) for f in part.reads for p in programs]
+        contents = zip(names, self.store.contents(names), strict=True)
+        inputs: list[Json] = [[*name, content] for name, content in contents]
         return digest("seal", part.name, program, self.around, inputs, self._user_file(program))
 
     def _user_file(self, program: str) -> str | None:
@@ -125,7 +125,8 @@ class Seals:
         return content.code_hash if isinstance(content, Content) else str(content)
 
     def _written(self, part: Part, program: str) -> dict[str, str | None]:
-        return {name: self.store.content(name, program) for name in part.writes}
+        contents = self.store.contents([(name, program) for name in part.writes])
+        return dict(zip(part.writes, contents, strict=True))
 
     def _settled(self, part: Part, program: str) -> bool:
         """Whether no row waits to be made again."""
@@ -165,15 +166,11 @@ def _read(path: Path) -> Seal | None:
         return None
 
 
-def _write(path: Path, seal: Seal) -> None:
+def _text(seal: Seal) -> bytes:
     told: dict[str, Json] = {
         "made_from": seal.made_from,
         "files": dict(seal.files),
         "units": seal.units,
         "rows": dict(seal.rows),
     }
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(canonical_json(told) + "\n", encoding="utf-8")
-        os.replace(aside, path)
+    return f"{canonical_json(told)}\n".encode()

@@ -5,7 +5,8 @@
     stages/<stage>.lock/<p>                      held (flock) while a stage writes a partition
 
 Files are written aside and moved into place, so readers see the old file or the new one. A kill
-frees the lock and loses at most the batch in flight.
+frees the lock and loses at most the batch in flight. The folder is local, or that of the copies of
+what lies elsewhere (``storage.mirror``).
 """
 
 import errno
@@ -15,14 +16,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pandera.polars as pa
 import polars as pl
 
 from steptp_dagster.dataset.file_digests import file_digest, forget
 from steptp_dagster.dataset.schemas import empty
+
+if TYPE_CHECKING:
+    from steptp_dagster.dataset.storage.mirror import Mirror
 
 #: The partition of tables that are not cut by program.
 WHOLE = "all"
@@ -79,9 +84,14 @@ def explained(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The folder of stage files."""
+    """The folder of stage files; with a ``remote``, that of their copies on this machine.
+
+    Whoever reads files by their paths calls ``bring`` first; whoever writes or removes them does
+    so by ``write``, ``write_bytes`` and ``remove``. Of a local folder ``bring`` does nothing.
+    """
 
     root: Path
+    remote: "Mirror | None" = None
 
     def part(self, table: str, program: str) -> Path:
         """Path of the finished rows of one table and program."""
@@ -89,7 +99,70 @@ class Store:
 
     def batches(self, table: str, program: str) -> tuple[Path, ...]:
         """Paths of the batches that an unfinished run left, in the order of writing."""
-        return tuple(sorted(self.part(table, program).parent.glob("batch-*.parquet")))
+        folder = self.part(table, program).parent
+        if self.remote is None:
+            return tuple(sorted(folder.glob("batch-*.parquet")))
+        with self.remote.told("list", folder):
+            names = self.remote.names(folder.relative_to(self.root).as_posix())
+        chosen = (n for n in names if n.startswith("batch-") and n.endswith(".parquet"))
+        return tuple(folder / name for name in chosen)
+
+    def files(self, folder: str = "*", name: str = "*") -> tuple[Path, ...]:
+        """Paths of all files called like ``name`` of a table's, or of all tables', partitions."""
+        if self.remote is None:
+            return tuple(sorted(p for p in self.root.glob(f"{folder}/*/{name}") if p.is_file()))
+        return self.remote.files(folder, name)
+
+    def bring(self, *paths: Path) -> None:
+        """Make the files at these paths what they are in the store. Raises StorageFailure."""
+        if self.remote is not None:
+            self.remote.bring(*paths)
+
+    def write(
+        self, path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None
+    ) -> None:
+        """Replace a Parquet file as a whole, or not at all. Raises NotWritten, PartitionBusy."""
+        write_aside(path, frame, metadata)
+        self._send(path)
+
+    def write_bytes(self, path: Path, content: bytes) -> None:
+        """Replace a file as a whole, or not at all. Raises NotWritten, PartitionBusy."""
+        aside = path.with_name(f".{path.name}.{os.getpid()}")
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside.write_bytes(content)
+            os.replace(aside, path)
+        self._send(path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, where it is. Raises NotWritten."""
+        with self._sent():
+            if self.remote is not None:
+                self.remote.remove(path)
+        with explained(path):
+            path.unlink(missing_ok=True)
+
+    def _send(self, path: Path) -> None:
+        with self._sent():
+            if self.remote is not None:
+                self.remote.put(path)
+
+    @contextmanager
+    def _sent(self) -> Iterator[None]:
+        """Refuse to write to what this thread no longer holds. Raises NotWritten, PartitionBusy."""
+        if self.remote is None:
+            yield
+            return
+        from steptp_dagster.dataset.storage.leases import Held, confirm
+        from steptp_dagster.dataset.storage.mirror import StorageFailure
+
+        try:
+            confirm()
+            yield
+        except Held as error:
+            raise PartitionBusy(str(error)) from None
+        except StorageFailure as error:
+            raise NotWritten(str(error)) from error
 
     def read(
         self,
@@ -105,14 +178,9 @@ class Store:
         ``name`` is the folder's name where it is not the table's. Of the file only the
         ``columns``, and the rows ``where`` that holds, are decoded. Raises SpoiltFile.
         """
-        path = self.part(name or table.name, program)
-        if columns is None and where is None:
-            found = read_if_sound(table, path)
-        else:
-            found = _read_some(table, path, columns, where)
-        if found is None and path.exists() and not _is_parquet(path):
-            raise SpoiltFile(f"{path} is not readable as Parquet; its stage makes it again")
-        return empty(table).select(columns or pl.all()) if found is None else found
+        path = self.part(name or str(table.name), program)
+        self.bring(path)
+        return _rows(table, path, columns, where)
 
     def read_all(
         self,
@@ -123,17 +191,27 @@ class Store:
         columns: Sequence[str] | None = None,
     ) -> pl.DataFrame:
         """Finished rows of several programs, in their order."""
+        paths = [self.part(name or str(table.name), program) for program in programs]
+        self.bring(*paths)
         nothing = empty(table).select(columns or pl.all())
-        return pl.concat([nothing, *(self.read(table, p, name, columns=columns) for p in programs)])
+        return pl.concat([nothing, *(_rows(table, path, columns, None) for path in paths)])
 
     def content(self, table: str, program: str) -> str | None:
         """Digest of the bytes of a finished file, or None where there is none."""
-        return file_digest(self.part(table, program))
+        return self.contents([(table, program)])[0]
+
+    def contents(self, files: Sequence[tuple[str, str]]) -> list[str | None]:
+        """Digests of the bytes of finished files, by table and program."""
+        paths = [self.part(*file) for file in files]
+        self.bring(*paths)
+        return [file_digest(path) for path in paths]
 
     def digest(self, table: str, program: str) -> str | None:
         """What a finished file says that it was made from, or None."""
+        path = self.part(table, program)
+        self.bring(path)
         try:
-            return pl.read_parquet_metadata(self.part(table, program)).get("made_from")
+            return pl.read_parquet_metadata(path).get("made_from")
         except (OSError, pl.exceptions.PolarsError):
             return None
 
@@ -151,7 +229,46 @@ class Store:
                 raise PartitionBusy(
                     f"stage {stage!r} of {program!r} is being written by another process"
                 ) from None
-            yield
+            if self.remote is None:
+                yield
+                return
+            from steptp_dagster.dataset.storage.leases import Held, held
+
+            try:
+                with held(self.remote, stage, program):
+                    yield
+            except Held as error:
+                raise PartitionBusy(str(error)) from None
+
+
+@cache
+def opened(data: Path, storage: str = "") -> Store:
+    """The stage files of a data folder: in ``stages``, or where ``storage`` says.
+
+    That is another local folder, or a URL of fsspec's, of which copies are kept in ``mirror``.
+    Raises BadStorage where nothing can be read or written there.
+    """
+    if not storage:
+        return Store(data / "stages")
+    from steptp_dagster.dataset.storage import address, probe
+
+    if (folder := address.folder_of(storage)) is not None:
+        return Store(probe.local(storage, folder))
+    mirror = probe.connected(storage, data / "mirror")
+    return Store(mirror.folder, mirror)
+
+
+def _rows(
+    table: pa.DataFrameSchema, path: Path, columns: Sequence[str] | None, where: pl.Expr | None
+) -> pl.DataFrame:
+    """As ``Store.read``, of a file that is current."""
+    if columns is None and where is None:
+        found = read_if_sound(table, path)
+    else:
+        found = _read_some(table, path, columns, where)
+    if found is None and path.exists() and not _is_parquet(path):
+        raise SpoiltFile(f"{path} is not readable as Parquet; its stage makes it again")
+    return empty(table).select(columns or pl.all()) if found is None else found
 
 
 def read_if_sound(table: pa.DataFrameSchema, path: Path) -> pl.DataFrame | None:

@@ -75,9 +75,11 @@ def stage_files(store: Store, table: str, programs: Sequence[str]) -> list[Path]
     Runs have a file each, whatever they were for.
     """
     if table == "runs":
-        return sorted(store.root.glob("runs/*/part.parquet"))
-    folders = FOLDERS.get(table, (table,))
-    paths = [store.part(folder, p) for folder in folders for p in (*programs, WHOLE)]
+        paths = [*store.files("runs", "part.parquet")]
+    else:
+        folders = FOLDERS.get(table, (table,))
+        paths = [store.part(folder, p) for folder in folders for p in (*programs, WHOLE)]
+    store.bring(*paths)
     return [path for path in paths if path.exists()]
 
 

@@ -10,10 +10,9 @@ import pandera.polars as pa
 import polars as pl
 import pytest
 
-from steptp_dagster.dataset import incremental
 from steptp_dagster.dataset.ids import digest
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
-from steptp_dagster.dataset.store import Store, write_aside
+from steptp_dagster.dataset.store import Store
 
 FIRST = pa.DataFrameSchema(
     {"name": pa.Column(pl.String, unique=True), "unit": pa.Column(pl.String)},
@@ -71,8 +70,8 @@ def killed_at(number: int, patch: pytest.MonkeyPatch, action: Callable[[], Any])
         return touch
 
     with patch.context() as p:
-        p.setattr(incremental, "write_aside", counted(write_aside))
-        p.setattr(Path, "unlink", counted(Path.unlink))
+        p.setattr(Store, "write", counted(Store.write))
+        p.setattr(Store, "remove", counted(Store.remove))
         try:
             action()
         except Killed:

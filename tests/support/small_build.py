@@ -99,9 +99,14 @@ def tried_zoo(store: Store) -> None:
     update(store, zoo.STAGE, WHOLE, units, compute, origin=origin("zoo"))
 
 
-def build(data: Path, chosen: Profile | None = None, run_id: str = RUN_ID) -> Agreeable:
+def build(
+    data: Path,
+    chosen: Profile | None = None,
+    run_id: str = RUN_ID,
+    store: Store | None = None,
+) -> Agreeable:
     """Everything from sources to export into ``data``; what is there is kept."""
-    chosen, store, judge = chosen or profile(), Store(data / "stages"), Agreeable()
+    chosen, store, judge = chosen or profile(), store or Store(data / "stages"), Agreeable()
     verifier: Any = judge
     for program in chosen.program_names:
         update_sources(store, program, chosen, origin("sources", run_id), progress.silent)

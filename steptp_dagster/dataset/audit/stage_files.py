@@ -45,14 +45,16 @@ def folders() -> Mapping[str, pa.DataFrameSchema]:
 
 def programs_in(store: Store) -> tuple[str, ...]:
     """The partitions that have finished files, sorted."""
-    names = {p.parent.name.removeprefix(PREFIX) for p in store.root.glob("*/*/part.parquet")}
+    names = {p.parent.name.removeprefix(PREFIX) for p in store.files(name="part.parquet")}
     return tuple(sorted(names))
 
 
 def parts(store: Store) -> Iterator[Part | Defect]:
     """Every finished file with its rows, and what is wrong with files (not with rows)."""
     known = folders()
-    for path in sorted(p for p in store.root.glob("*/*/*") if p.is_file()):
+    found = store.files()
+    store.bring(*found)
+    for path in found:
         folder, partition = path.parent.parent.name, path.parent.name
         where = str(path.relative_to(store.root))
         if folder not in known or not partition.startswith(PREFIX):
@@ -114,14 +116,16 @@ def _row_id(rows: pl.DataFrame, index: object) -> str:
 
 def _missing(store: Store) -> Iterator[Defect]:
     """Folders that lack a partition which the other folders of their stage have."""
+    every = frozenset(store.files(name="part.parquet"))
+    programs = programs_in(store)
     merged: dict[str, list[frozenset[str]]] = {}
     for stage in known_stages():
         merged.setdefault(stage.name, []).append(frozenset({*stage.tables, *stage.journals}))
     for groups in merged.values():
         # Several stages may share a name (library's and users' programs): what all of them write.
         names = sorted(frozenset.intersection(*groups))
-        for program in programs_in(store):
-            there = [name for name in names if store.part(name, program).exists()]
+        for program in programs:
+            there = [name for name in names if store.part(name, program) in every]
             for name in names if there else ():
                 if name not in there:
                     where = str(store.part(name, program).relative_to(store.root))

@@ -11,7 +11,7 @@ from steptp_dagster.dataset.audit import across, made
 from steptp_dagster.dataset.audit.content import content
 from steptp_dagster.dataset.audit.defects import Defect, first_of
 from steptp_dagster.dataset.audit.stage_files import Part, misfits, parts
-from steptp_dagster.dataset.store import WHOLE, Store
+from steptp_dagster.dataset.store import WHOLE, Store, opened
 
 #: Findings of one kind and place that are told one by one.
 MOST: Final = 20
@@ -30,19 +30,21 @@ class Audit:
         return not any(defect.grave for defect in self.defects)
 
 
-def audit(data: Path, *, quick: bool = False, most: int = MOST) -> Audit:
-    """Look at everything in a data folder; nothing is changed.
+def audit(
+    data: Path, store: Store | None = None, *, quick: bool = False, most: int = MOST
+) -> Audit:
+    """Look at everything in a data folder and its ``store``; nothing is changed.
 
     ``quick`` leaves out what is computed from each row by itself (ids, measures, texts). ``most``
     findings of one kind and place are told one by one.
     """
     rows: dict[str, int] = {}
-    found = tuple(first_of(_found(data, quick, rows), most))
+    found = tuple(first_of(_found(data, store or opened(data), quick, rows), most))
     return Audit(rows, found)
 
 
-def _found(data: Path, quick: bool, heights: dict[str, int]) -> Iterator[Defect]:
-    store, database = Store(data / "stages"), data / "steptp.duckdb"
+def _found(data: Path, store: Store, quick: bool, heights: dict[str, int]) -> Iterator[Defect]:
+    database = data / "steptp.duckdb"
     profile = made.profile_in(database)
     programs = None
     if isinstance(profile, Defect):

@@ -59,12 +59,9 @@ INPUTS = (
 
 def inputs_digest(store: Store, profile: Profile) -> str:
     """Digest of everything that records and statistics depend on."""
-    files = [
-        [name, program, content]
-        for name in INPUTS
-        for program in profile.program_names
-        if (content := store.content(name, program)) is not None
-    ]
+    names = [(name, program) for name in INPUTS for program in profile.program_names]
+    contents = zip(names, store.contents(names), strict=True)
+    files = [[*name, content] for name, content in contents if content is not None]
     # Through JSON text: settings are nested tuples of plain values.
     plans = [asdict(plan) for plan in (profile.records, profile.balance, profile.splits)]
     settings = canonical_json([*plans, profile.seed])
@@ -100,6 +97,8 @@ def tables(store: Store, profile: Profile) -> Tables:
 def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
     """Bring ``filtered_dataset`` and ``exclusions`` up to date, where their inputs changed."""
     made_from = inputs_digest(store, profile)
+    made = (FILTERED_DATASET, *WITH_RECORDS)
+    store.bring(*(store.part(str(table.name), WHOLE) for table in made))
     there = read_if_sound(FILTERED_DATASET, store.part("filtered_dataset", WHOLE))
     others = (read_if_sound(table, store.part(str(table.name), WHOLE)) for table in WITH_RECORDS)
     whole = there is not None and all(other is not None for other in others)
@@ -107,7 +106,7 @@ def update_records(store: Store, profile: Profile, origin: Origin) -> Report:
         return Report(0, there.height, 0, {"filtered_dataset": there.height})
     result = filtered(tables(store, profile), profile, shown(store, profile))
     # A build that ends before the last write leaves nothing that vouches for a part of it.
-    store.part("exclusions", WHOLE).unlink(missing_ok=True)
+    store.remove(store.part("exclusions", WHOLE))
 
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
         return (Made(unit, {"filtered_dataset": [unit.payload]}, 0.0) for unit in missing)
