@@ -3,9 +3,9 @@
 A program may be right on all the data it is run on and wrong where a condition of its own holds: on
 one value, on one sum. So each comparison of data that the original does not make must come out both
 ways on some data, and each ``max`` or ``min`` with a number that the original does not have must
-pick either side. A test for infinity may stand where an outer one has ruled infinity out: there it
-counts how the test comes out wherever the indices let it be made. That an intermediate is never
-infinite is no objection to a test for it.
+pick either side. A test for infinity (``infinities``) may stand where an outer one has ruled
+infinity out: there it counts how the test comes out wherever the indices let it be made. That an
+intermediate is never infinite is no objection to a test for it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,13 +23,11 @@ from steptp_dagster.leir.ast import (
     Equation,
     Expr,
     Index,
-    Inf,
     Int,
     Nest,
     Program,
     Real,
     Statement,
-    Unary,
 )
 from steptp_dagster.leir.dtypes import DTYPES
 from steptp_dagster.leir.printer import expr_text
@@ -45,28 +43,42 @@ from steptp_dagster.leir.walk import (
 )
 from steptp_dagster.verify.compare import Array
 from steptp_dagster.verify.engine import Engine
+from steptp_dagster.verify.infinities import Infinities, inside, tests_infinity
 
 _YES, _NO = Int(1), Int(0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A condition, in the equation with this number, and its node there."""
+    """A condition, in the equation with this number, and its node there.
+
+    ``infinity``: it is a test for infinity; ``about_infinity``: it is one, or joins some by ``&``
+    and ``|``. Tests of what is infinite for the candidate's own reasons are like any condition.
+    """
 
     equation: int
     node: Expr
     condition: Expr
+    infinity: bool
+    about_infinity: bool
 
 
 def own_questions(original: SignedProgram, candidate: SignedProgram) -> list[_Question]:
     """The conditions on data that only the candidate has, in text order."""
     known, numbers = _asked(original)
+    infinities: Infinities | None = None
     found = []
     for i, equation in enumerate(_equations(candidate)):
         for node in dict.fromkeys(_nodes(equation)):
             condition = _condition(node, numbers)
-            if condition is not None and _skeleton(node, equation) not in known:
-                found.append(_Question(i, node, condition))
+            if condition is None or _skeleton(node, equation) in known:
+                continue
+            tests = [part for part in _parts(condition) if tests_infinity(part)]
+            if tests:
+                infinities = infinities or Infinities.of(original, candidate)
+            plain = infinities is not None and all(map(infinities.come_from_data, tests))
+            about = plain and bool(tests)
+            found.append(_Question(i, node, condition, about and tests_infinity(condition), about))
     return found
 
 
@@ -100,7 +112,7 @@ def untaken(
     about_infinity = [
         name
         for question, pair in zip(questions, zip(names[::2], names[1::2], strict=True), strict=True)
-        if any(_of_infinity(part) for part in _inside(question.condition))
+        if question.about_infinity
         for name in pair
     ]
     for precision, data in (("working", working), ("float64", doubles)):
@@ -117,19 +129,19 @@ def untaken(
         questions, zip(names[::2], names[1::2], strict=True), strict=True
     ):
         for name, way in ((true, "true"), (false, "false")):
-            if not seen[name] and not _is_precaution(question.condition, way, signature):
+            if not seen[name] and not _is_precaution(question, way, signature):
                 return f"{expr_text(question.condition)} is never {way} on any data"
     return None
 
 
-def _is_precaution(condition: Expr, way: str, signature: Signature) -> bool:
+def _is_precaution(question: _Question, way: str, signature: Signature) -> bool:
     """Whether a condition is that an intermediate is infinite, which no data made it.
 
     Streaming steps test scores and running maxima before they take a difference; whether those can
     be infinite hangs on what made them. Of inputs it is known, and data with infinities is there.
     """
-    match condition:
-        case Compare(operands=(Access() as tested, _), ops=(op,)) if _of_infinity(condition):
+    match question.condition:
+        case Compare(operands=(Access() as tested, _), ops=(op,)) if question.infinity:
             known = signature.by_name.get(tested.name)
             own = known is None or known.role == "output"
             return own and way == ("true" if op == "==" else "false")
@@ -187,19 +199,19 @@ def _placed(statement: Equation, question: _Question, answer: Equation) -> Itera
     if not isinstance(marker, Call):
         raise TypeError("an answer is a maximum")
     asked = marker.arguments[1]
-    inside = not _of_infinity(question.condition)
+    counts = not question.infinity
     if statement.guard is not None:
-        for path in _contexts(statement.guard, question.node, asked, inside=inside):
+        for path in _contexts(statement.guard, question.node, asked, around=counts):
             yield replace(answer, value=replace(marker, arguments=(answer.target, path)))
-    for path in _contexts(statement.value, question.node, asked, inside=inside):
+    for path in _contexts(statement.value, question.node, asked, around=counts):
         value = replace(marker, arguments=(answer.target, path))
         yield replace(answer, value=value, guard=statement.guard)
 
 
-def _contexts(root: Expr, node: Expr, asked: Expr, *, inside: bool) -> Iterator[Expr]:
+def _contexts(root: Expr, node: Expr, asked: Expr, *, around: bool) -> Iterator[Expr]:
     """``asked`` wherever ``node`` stands below ``root``, 0 where evaluation does not get there.
 
-    Unless ``inside``, conditions on data around the node do not count.
+    Unless ``around``, conditions on data around the node do not count.
     """
     if root == node:
         yield asked
@@ -207,29 +219,27 @@ def _contexts(root: Expr, node: Expr, asked: Expr, *, inside: bool) -> Iterator[
     if isinstance(root, Call) and root.function == "if_then_else":
         condition, yes, no = root.arguments
         # what mixes both may keep subscripts in range
-        by_index = any(isinstance(n, Index) for n in _inside(condition))
-        counts = inside or by_index or not _on_data(condition)
-        yield from _contexts(condition, node, asked, inside=inside)
-        for inner in _contexts(yes, node, asked, inside=inside):
+        by_index = any(isinstance(n, Index) for n in inside(condition))
+        counts = around or by_index or not _on_data(condition)
+        yield from _contexts(condition, node, asked, around=around)
+        for inner in _contexts(yes, node, asked, around=around):
             yield replace(root, arguments=(condition, inner, _NO)) if counts else inner
-        for inner in _contexts(no, node, asked, inside=inside):
+        for inner in _contexts(no, node, asked, around=around):
             yield replace(root, arguments=(condition, _NO, inner)) if counts else inner
         return
     if isinstance(root, Access):
         return
     for child in children(root):
-        yield from _contexts(child, node, asked, inside=inside)
+        yield from _contexts(child, node, asked, around=around)
 
 
-def _of_infinity(condition: Expr) -> bool:
-    """Whether a condition is that a value is or is not infinite."""
-    match condition:
-        case Compare(operands=operands, ops=("==",) | ("!=",)):
-            return any(
-                isinstance(o, Inf) or (isinstance(o, Unary) and isinstance(o.operand, Inf))
-                for o in operands
-            )
-    return False
+def _parts(condition: Expr) -> Iterator[Expr]:
+    """What a condition joins by ``&`` and ``|``, each of which is a question of its own too."""
+    if isinstance(condition, Binary) and condition.op in ("&", "|"):
+        yield from _parts(condition.left)
+        yield from _parts(condition.right)
+    else:
+        yield condition
 
 
 def _on_data(condition: Expr) -> bool:
@@ -244,7 +254,7 @@ def _condition(node: Expr, numbers: frozenset[float | None]) -> Expr | None:
         case Compare() | Binary(op="&" | "|"):
             return node
         case Call(function="max" | "min", arguments=(left, right)):
-            if any(_number(n) is not None and _number(n) not in numbers for n in _inside(node)):
+            if any(_number(n) is not None and _number(n) not in numbers for n in inside(node)):
                 return Compare((left, right), ("<",))
         case _:
             pass
@@ -276,7 +286,7 @@ def _plain(expr: Expr, subscripts: frozenset[Expr]) -> Expr:
 
 
 def _of_indices(expr: Expr) -> bool:
-    return not list(accesses_in(expr)) and any(isinstance(n, Index) for n in _inside(expr))
+    return not list(accesses_in(expr)) and any(isinstance(n, Index) for n in inside(expr))
 
 
 _ANY: Final = Access("X", "f32", "g")
@@ -289,15 +299,7 @@ def _number(node: Expr) -> float | None:
 
 def _nodes(equation: Equation) -> Iterator[Expr]:
     for expr in expressions(equation)[1:]:
-        yield from _inside(expr)
-
-
-def _inside(expr: Expr) -> Iterator[Expr]:
-    """All nodes of an expression, those of subscripts aside."""
-    yield expr
-    if not isinstance(expr, Access):
-        for child in children(expr):
-            yield from _inside(child)
+        yield from inside(expr)
 
 
 def _equations(signed: SignedProgram) -> Iterator[Equation]:

@@ -44,6 +44,7 @@ class Family:
     ``infinite`` ones put ``-inf`` into inputs; ``only_finiteness`` ones are too small for errors
     to mean anything; ``discrete`` ones draw from few values, which a program may compare with.
     ``scales`` are factors that the float tensors take in turn, in the order of the signature.
+    ``alone`` names the one input that an infinite family puts ``-inf`` into; empty: all of them.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Family:
     only_finiteness: bool = False
     discrete: bool = False
     scales: tuple[float, ...] = (1.0,)
+    alone: str = ""
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
@@ -179,6 +181,17 @@ def _masked_rows(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Ar
     return values.reshape(shape)
 
 
+def _diagonal(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
+    """``-inf`` where the indices add up to one number, modulo the largest extent.
+
+    So there is one at least, and one at most in each line along any axis.
+    """
+    places = np.indices(shape).sum(axis=0)
+    period = max(shape)
+    masked = places % period == rng.choice(places.reshape(-1)) % period
+    return np.where(masked, -np.inf, rng.standard_normal(shape))
+
+
 FAMILIES: Final[tuple[Family, ...]] = (
     Family("normal", _normal),
     Family("normal-again", _normal),
@@ -213,6 +226,23 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("masked-first", _masked_first, adversarial=True, infinite=True),
     Family("masked-rows", _masked_rows, adversarial=True, infinite=True),
 )
+
+
+def masks_alone(signature: Signature) -> tuple[Family, ...]:
+    """For each input with room for a mask, the family that puts ``-inf`` into it alone.
+
+    Where several inputs meet, masks in all of them leave no value: attention masks its scores
+    by one.
+    """
+    free = (
+        v.name
+        for v in signature.sources
+        if v.role == "input" and v.low is None and DTYPES[v.dtype].is_float and prod(v.shape) > 1
+    )
+    return tuple(
+        Family(f"masked-alone {name}", _diagonal, adversarial=True, infinite=True, alone=name)
+        for name in free
+    )
 
 
 def thresholds_family(thresholds: Sequence[float]) -> Family:
@@ -257,7 +287,8 @@ def _filled(
     if kind.is_integer:
         return _integers(variable, family, rng)
     pattern = family.pattern
-    if family.infinite and (variable.role == "param" or variable.low is not None):
+    spared = variable.role == "param" or variable.low is not None
+    if family.infinite and (spared or family.alone not in ("", variable.name)):
         pattern = _normal
     values = scale * pattern(rng, variable.shape, variable.dtype)
     if variable.role == "param":

@@ -84,9 +84,7 @@ def measure(
     found: dict[tuple[int, int], tuple[Variant, _Seen]] = {}
     pending = list(range(len(families)))
     for level, domain in enumerate(DOMAINS):
-        first = dict(
-            zip(pending, runs.of([(families[i], domain, 0) for i in pending]), strict=True)
-        )
+        first = _first_with_values(runs, families, pending, domain)
         valued = [i for i in pending if first[i].missing < 1.0]
         more = [
             (i, (families[i], domain, draw))
@@ -109,6 +107,20 @@ def measure(
         working=_stacked([seen.working for _, seen in kept]),
         dropped=tuple(f.name for i, f in enumerate(families) if i not in known),
     )
+
+
+def _first_with_values(
+    runs: "_Runs", families: Sequence[Family], wanted: Sequence[int], domain: Domain
+) -> dict[int, _Seen]:
+    """The first draw of each family; of masks the first that leaves values, if one does.
+
+    One mask in the wrong place (on the only weight that is zero) may leave none.
+    """
+    found = dict(zip(wanted, runs.of([(families[i], domain, 0) for i in wanted]), strict=True))
+    for draw in range(1, _DRAWS):
+        again = [i for i in wanted if families[i].infinite and found[i].missing == 1.0]
+        found |= zip(again, runs.of([(families[i], domain, draw) for i in again]), strict=True)
+    return found
 
 
 def errors_of(

@@ -22,7 +22,14 @@ from steptp_dagster.verify import shared
 from steptp_dagster.verify.compare import Array, is_float
 from steptp_dagster.verify.domain import Reference, takes_masks
 from steptp_dagster.verify.engine import LLVM, Engine
-from steptp_dagster.verify.families import FAMILIES, Domain, Family, thresholds_family
+from steptp_dagster.verify.families import (
+    FAMILIES,
+    Domain,
+    Family,
+    inputs,
+    masks_alone,
+    thresholds_family,
+)
 from steptp_dagster.verify.margins import margins
 from steptp_dagster.verify.measured import USELESS, Measured, measure
 
@@ -31,7 +38,6 @@ __all__ = ["USELESS", "Case", "Original", "evaluate", "thresholds"]
 #: Originals that are kept, and bytes of their arrays; the last one is kept in any case.
 _KEPT: Final = 6
 _KEPT_BYTES: Final = 96 * 2**20
-_BY_NAME: Final = {family.name: family for family in FAMILIES}
 _Key = tuple[Identity, int, tuple[float, ...], str]
 _kept: OrderedDict[_Key, "Original"] = OrderedDict()
 
@@ -116,6 +122,19 @@ class Original:
         return {n: v.astype(np.float64) if is_float(dtypes[n]) else v for n, v in chosen.items()}
 
 
+def masked_without_value(original: Original, seed: int) -> list[dict[str, Array]]:
+    """Data with masks in one input alone, of the families on which the original has no value.
+
+    What a candidate does about such a mask is nothing that the original could be compared in.
+    """
+    families = masks_alone(original.signed.signature) if original.dropped else ()
+    return [
+        inputs(original.signed.signature, family, seed)
+        for family in families
+        if family.name in original.dropped
+    ]
+
+
 def thresholds(*programs: SignedProgram) -> tuple[float, ...]:
     """The literals that data is compared with, in ascending order."""
     return tuple(sorted(frozenset().union(*map(_thresholds, programs))))
@@ -168,12 +187,14 @@ def _once(key: _Key, make: Callable[[], Original]) -> Original:
 
 
 def _on_families(signed: SignedProgram, seed: int, engine: Engine) -> Original:
-    families = [f for f in FAMILIES if takes_masks(signed) or not f.infinite]
+    families = [f for f in FAMILIES if not f.infinite]
+    if takes_masks(signed):
+        families = [*FAMILIES, *masks_alone(signed.signature)]
     measured = shared.once(
         (signed, identity_of(signed).zeros, seed, engine.target),
         lambda: _measure(signed, families, seed, engine),
     )
-    return _original(signed, measured, _BY_NAME)
+    return _original(signed, measured, {family.name: family for family in families})
 
 
 def _at_thresholds(

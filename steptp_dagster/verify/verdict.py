@@ -25,7 +25,12 @@ from steptp_dagster.verify.engine import LLVM, Engine
 from steptp_dagster.verify.evidence import ERROR_FACTOR, MATHEMATICS, gather
 from steptp_dagster.verify.literals import at_literals
 from steptp_dagster.verify.luck import without_luck
-from steptp_dagster.verify.original import Original, evaluate, thresholds
+from steptp_dagster.verify.original import (
+    Original,
+    evaluate,
+    masked_without_value,
+    thresholds,
+)
 from steptp_dagster.verify.record import (
     TARGETS,
     Equality,
@@ -113,8 +118,10 @@ def numeric(
             if excess:
                 message = f"its own conditions are tried on llvm, where the candidate {excess}"
                 return rejection(reasons.TOO_LARGE, message, evidence="executed")
-            data = [case.inputs for case in reference.cases], [inputs for inputs, _ in literal]
-            never = untaken(original, candidate, *data, LLVM)
+            working_data = [case.inputs for case in reference.cases]
+            working_data += masked_without_value(reference, seed)
+            doubles = [inputs for inputs, _ in literal]
+            never = untaken(original, candidate, working_data, doubles, LLVM)
             if never is not None:
                 refused = rejection(reasons.UNTAKEN_BRANCH, never, evidence="executed")
                 return replace(refused, families=families, margins=reference.margins)

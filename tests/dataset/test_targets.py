@@ -11,7 +11,8 @@ from steptp_dagster.dataset.candidates import select
 from steptp_dagster.dataset.config import VerificationPlan, load
 from steptp_dagster.dataset.incremental import Unit
 from steptp_dagster.dataset.schemas import VERDICTS, Row, frame
-from steptp_dagster.dataset.small_chains import SmallChains
+from steptp_dagster.dataset.small_chains import NO_SIBLINGS, SmallChains
+from steptp_dagster.dataset.stages import verdicts
 from steptp_dagster.dataset.stages.steps import parameters
 from steptp_dagster.dataset.stages.verdicts import chosen, verdicts_of
 from steptp_dagster.leir.fileform import read
@@ -77,6 +78,18 @@ def test_a_pair_that_was_only_built_is_no_acceptance() -> None:
     )
     assert built["kernels"][0]["registers"] == 32
     assert len(built["parent_kernels"]) == 2
+
+
+def test_what_was_only_built_is_another_unit_on_another_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys: dict[str, list[str]] = {"llvm": [], "cuda:sm_90": []}
+    for gpu in ("", "NVIDIA A100, compute capability 8.0", "NVIDIA H200, compute capability 9.0"):
+        monkeypatch.setattr(verdicts, "gpu_here", lambda gpu=gpu: gpu)
+        for target, found in keys.items():
+            found.append(verdicts._unit((key("a"), key("b"), target), 0, NO_SIBLINGS).key)
+    assert len(set(keys["cuda:sm_90"])) == 3
+    assert len(set(keys["llvm"])) == 1
 
 
 def stepped(name: str, large: SignedProgram, **wanted: object) -> Step:

@@ -18,6 +18,7 @@ from steptp_dagster.verify import cuda, reasons
 from steptp_dagster.verify.batch import verify_batch
 from steptp_dagster.verify.engine import Engine
 from steptp_dagster.verify.families import FAMILIES, inputs
+from steptp_dagster.verify.gpu import gpu_here
 from steptp_dagster.verify.record import Verdict
 from steptp_dagster.verify.verdict import verify
 from tests.support.cuda_emulator import COMPILER
@@ -216,6 +217,12 @@ def test_no_driver_is_said_in_words(tmp_path: Path) -> None:
 def test_a_device_that_is_not_there_is_said_in_words(compiled: Stub) -> None:
     with pytest.raises(NoGpu, match="no GPU: cuDeviceGet"):
         Driver(str(compiled.library), device=1)
+
+
+def test_the_gpu_here_is_told_by_another_process(compiled: Stub, tmp_path: Path) -> None:
+    told = gpu_here(str(compiled.library))
+    assert told == f"stub, compute capability 9.0, driver {compiled.driver.version}"
+    assert gpu_here(str(tmp_path / "libcuda.so.1")) == ""
 
 
 def test_the_gpu_is_an_engine(compiled: Stub) -> None:

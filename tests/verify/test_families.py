@@ -7,7 +7,14 @@ import pytest
 
 from steptp_dagster.leir.signature import Signature, Variable
 from steptp_dagster.lowering.storage import NUMPY
-from steptp_dagster.verify.families import DOMAINS, FAMILIES, Family, inputs, thresholds_family
+from steptp_dagster.verify.families import (
+    DOMAINS,
+    FAMILIES,
+    Family,
+    inputs,
+    masks_alone,
+    thresholds_family,
+)
 from steptp_dagster.verify.seeds import generator
 
 SIGNATURE = Signature(
@@ -102,6 +109,27 @@ def test_adversarial_rows() -> None:
     assert gaps[gaps > 0].min() <= 2.0**-6
 
 
+def test_masks_alone_are_in_one_input_and_fill_no_line() -> None:
+    shapes = {"A": (6, 8), "C": (2, 4), "E": (9,), "F": (3, 1, 5), "G": (2, 2, 2), "H": ()}
+    signature = Signature(
+        (
+            *(Variable("input", name, "f32", shape) for name, shape in shapes.items()),
+            Variable("input", "R", "f32", (4, 4), 0.0, 1.0),
+            Variable("param", "W", "f32", (4, 4)),
+            Variable("output", "D", "f32", ()),
+        )
+    )
+    families = masks_alone(signature)
+    assert [f.name for f in families] == [f"masked-alone {name}" for name in "ACEFG"]
+    for family in families:
+        for draw in range(6):
+            data = inputs(signature, family, 0, draw=draw)
+            masked = {name for name, array in data.items() if not np.isfinite(array).all()}
+            assert masked == {family.alone}
+            infinite = np.isneginf(data[family.alone])
+            assert all(infinite.sum(axis=k).max() <= 1 for k in range(infinite.ndim))
+
+
 def test_integers_without_a_range_are_small_but_in_the_large_family() -> None:
     small = inputs(SIGNATURE, BY_NAME["normal"], 0)["F"]
     assert small.max() <= 8
@@ -124,4 +152,5 @@ def test_no_threshold_is_left_out_where_there_is_room(seed: int) -> None:
 
 def test_the_documentation_names_every_family() -> None:
     text = (Path(__file__).parents[2] / "docs" / "verification.md").read_text()
-    assert [family.name for family in FAMILIES if f"`{family.name}`" not in text] == []
+    alone = Family("masked-alone NAME", BY_NAME["normal"].pattern)
+    assert [f.name for f in (*FAMILIES, alone) if f"`{f.name}`" not in text] == []

@@ -4,6 +4,8 @@ import pytest
 
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.strategies.registry import strategy
+from steptp_dagster.strategies.step import Step, take
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.branches import own_questions
 from steptp_dagster.verify.verdict import verify
@@ -93,6 +95,94 @@ def test_a_precaution_against_infinite_intermediates_may_never_be_needed() -> No
     assert verify(program("A+E", SUM), program(guarded, SUM)).accepted
     of_input = verify(program("A+1"), program("if_then_else(A==inf,0,A+1)"))
     assert of_input.reason == reasons.UNTAKEN_BRANCH
+
+
+MASKS = """# input A f32[2,4]
+# input C f32[2,4]
+# output D f32[2,4]
+"""
+#: Minus infinity is no number times zero: one mask, and the original has no value at all.
+ENTROPY = """# input A f32[1,8]
+# output D f32[1]
+L^{8}_{a=0}[M^{f32,g}=max(M^{f32,g},A^{f32,g}_{0,a});];
+L^{8}_{a=0}[S^{f32,g}=S^{f32,g}+exp(A^{f32,g}_{0,a}-M^{f32,g});];
+L^{8}_{a=0}[W^{f32,g}_{a}=exp(A^{f32,g}_{0,a}-M^{f32,g})/S^{f32,g};];
+L^{8}_{a=0}[D^{f32,g}_{0}=D^{f32,g}_{0}-W^{f32,g}_{a}*log(W^{f32,g}_{a});];
+"""
+
+
+def masked(value: str) -> SignedProgram:
+    text = value.replace("A", "A^{f32,g}_{a,c}").replace("C", "C^{f32,g}_{a,c}")
+    return read(f"{MASKS}L^{{2}}_{{a=0}}L^{{4}}_{{c=0}}[D^{{f32,g}}_{{a,c}}={text};];").signed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_masks_of_either_input_take_the_branches_for_them(seed: int) -> None:
+    original = masked("exp(A)*C")  # no number where the one is masked and the other is
+    right = masked("if_then_else(A==-inf,C*0,exp(A)*C)")
+    assert verify(original, right, seed=seed).accepted
+    assert not verify(original, masked("if_then_else(A==-inf,1,exp(A)*C)"), seed=seed).accepted
+    assert not verify(original, masked("if_then_else(C==-inf,1,exp(A)*C)"), seed=seed).accepted
+
+
+def test_a_test_for_masks_that_leave_no_value_is_no_objection() -> None:
+    original = read(ENTROPY).signed
+    weight = "exp(A^{f32,g}_{0,a}-M^{f32,g})"
+    guarded = ENTROPY.replace(weight, f"if_then_else(A^{{f32,g}}_{{0,a}}==-inf,0,{weight})")
+    assert verify(original, read(guarded).signed).accepted
+    hidden = ENTROPY.replace(weight, f"if_then_else(1/(M^{{f32,g}}-2.7)==inf,0,{weight})")
+    found = verify(original, read(hidden).signed).reason
+    assert found in (reasons.UNTAKEN_BRANCH, reasons.MATHEMATICS)
+
+
+@pytest.mark.parametrize(
+    "infinite",
+    [
+        "1/(E^{f32,g}-12.815)",
+        "log(abs(E^{f32,g}-A^{f32,g}_{0}*A^{f32,g}_{1}))",
+        "(E^{f32,g}-12.815)**(-2)",
+        "exp((E^{f32,g}-12.81)*(12.82-E^{f32,g})*100000000)",
+    ],
+)
+def test_an_intermediate_that_is_infinite_by_itself_hides_nothing(infinite: str) -> None:
+    """A pole or a number that the original lacks may make it infinite at one sum alone."""
+    original = "max(A,1)+exp(-abs(E))"
+    before = f"{SUM}L^{{1}}_{{a=0}}[X^{{f32,g}}={infinite};Y^{{f32,g}}=abs(X^{{f32,g}});];"
+    wrong = f"if_then_else(Y==inf,0,{original})".replace("Y", "Y^{f32,g}")
+    verdict = verify(program(original, SUM), program(wrong, before))
+    assert verdict.reason in (reasons.UNTAKEN_BRANCH, reasons.MATHEMATICS, reasons.UNSTABLE)
+
+
+def test_what_masks_decide_is_not_mixed_with_other_conditions() -> None:
+    original = "max(A,1)+exp(-abs(E))"
+    wrong = f"if_then_else(0.001-abs(E-12.815)+if_then_else(A==-inf,9,0)>0,0,{original})"
+    verdict = verify(program(original, SUM), program(wrong, SUM))
+    assert not verdict.accepted
+
+
+#: PyTorch's ``logsumexp`` of scores that are never infinite, relative to a finite maximum.
+BOUNDED = """# input A f32[3,6]
+# output D f32[3]
+B^{3}_{tx=0}L^{6}_{a=0}[S^{f32,g}_{tx,a}=tanh(A^{f32,g}_{tx,a})*4;];
+B^{3}_{tx=0}L^{6}_{a=0}[M^{f32,g}_{tx}=max(M^{f32,g}_{tx},S^{f32,g}_{tx,a});];
+B^{3}_{tx=0}[I^{f32,g}_{tx}=if_then_else(abs(M^{f32,g}_{tx})==inf,0,M^{f32,g}_{tx});];
+B^{3}_{tx=0}L^{6}_{a=0}[Z^{f32,g}_{tx}=Z^{f32,g}_{tx}+exp(S^{f32,g}_{tx,a}-I^{f32,g}_{tx});];
+B^{3}_{tx=0}[D^{f32,g}_{tx}=log(Z^{f32,g}_{tx})+I^{f32,g}_{tx};];
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [("online_softmax", 2), ("normal_loop_summation_on_exp_to_prefix_summation_on_exp", 1)],
+)
+def test_streams_of_scores_that_are_never_infinite_are_accepted(name: str, forms: int) -> None:
+    original = read(BOUNDED).signed
+    steps = [take(strategy(name), original, site) for site in strategy(name).survey(original).sites]
+    assert len(steps) == forms
+    for step in steps:
+        assert isinstance(step, Step)
+        assert own_questions(original, step.after)
+        assert verify(original, step.after).accepted
 
 
 def test_the_untaken_condition_is_told() -> None:

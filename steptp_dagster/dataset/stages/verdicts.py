@@ -96,7 +96,7 @@ def update_verdicts(
 def _unit(task: Task, seed: int, smaller: SmallChains) -> Unit:
     more: list[Json] = smaller.basis(*task[:2])
     if task[2] != DECISIVE:
-        # What was only built is run once there is a GPU.
+        # What was only built is run once there is a GPU that fits.
         more = [package_version("nvidia-cuda-nvrtc"), gpu_here()]
     return Unit(digest("unit", "verdicts", code_version("verdicts"), *task, seed, *more), task)
 

@@ -1,0 +1,144 @@
+"""Tests for infinity in a candidate, and whether what they test is infinite only where data is.
+
+A mask makes what is computed from it infinite, and a test for that is taken on masked data. A value
+may also be infinite for reasons of the candidate's own: ``1/(x-12.815)`` hides one sum. So a test
+for infinity counts as one only where nothing that it reads comes from a pole or a number that the
+original lacks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from steptp_dagster.leir.analysis import per_program
+from steptp_dagster.leir.ast import (
+    Access,
+    Binary,
+    Call,
+    Compare,
+    Expr,
+    Index,
+    Inf,
+    Int,
+    Real,
+    Unary,
+)
+from steptp_dagster.leir.signature import SignedProgram
+from steptp_dagster.leir.walk import accesses_in, children, equations, expressions, with_children
+
+#: Numbers that rewrites bring in.
+_COMMON: Final = frozenset({0.0, 0.5, 1.0, 2.0})
+
+
+def tests_infinity(condition: Expr) -> bool:
+    """Whether a condition is that a value is or is not infinite."""
+    match condition:
+        case Compare(operands=operands, ops=("==",) | ("!=",)):
+            return any(_is_infinity(operand) for operand in operands)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Infinities:
+    """What of a candidate is infinite for reasons of its own.
+
+    ``numbers`` and ``poles`` are those of the original; ``own`` are tensors of the candidate.
+    """
+
+    numbers: frozenset[float]
+    poles: frozenset[Expr]
+    own: frozenset[str]
+
+    @classmethod
+    def of(cls, original: SignedProgram, candidate: SignedProgram) -> "Infinities":
+        """Follow own poles and numbers through the candidate's tensors, until nothing is new."""
+        numbers, poles = _known(original)
+        defined = [
+            (located.equation.target.name, expressions(located.equation)[1:])
+            for located in equations(candidate.program)
+        ]
+        found = cls(numbers, poles, frozenset())
+        while True:
+            own = frozenset(
+                name for name, parts in defined if not all(map(found.come_from_data, parts))
+            )
+            if own == found.own:
+                return found
+            found = cls(numbers, poles, own)
+
+    def come_from_data(self, expr: Expr) -> bool:
+        """Whether the infinities of an expression are those of data and of the original."""
+        if isinstance(expr, Access):
+            return expr.name not in self.own
+        if isinstance(expr, Int | Real):
+            return float(expr.value) in self.numbers | _COMMON
+        if isinstance(expr, Compare) and not reads(expr):
+            return True
+        pole = _pole(expr)
+        if pole is not None and _cancels(pole) and _shape(pole) not in self.poles:
+            return False
+        return all(map(self.come_from_data, children(expr)))
+
+
+@per_program
+def _known(original: SignedProgram) -> tuple[frozenset[float], frozenset[Expr]]:
+    nodes = [
+        node
+        for located in equations(original.program)
+        for root in expressions(located.equation)[1:]
+        for node in inside(root)
+    ]
+    poles = (_pole(node) for node in nodes)
+    return (
+        frozenset(float(node.value) for node in nodes if isinstance(node, Int | Real)),
+        frozenset(_shape(pole) for pole in poles if pole is not None),
+    )
+
+
+def inside(expr: Expr) -> Iterator[Expr]:
+    """All nodes of an expression, those of subscripts aside."""
+    yield expr
+    if not isinstance(expr, Access):
+        for child in children(expr):
+            yield from inside(child)
+
+
+def reads(expr: Expr) -> bool:
+    """Whether an expression reads tensors."""
+    return any(True for _ in accesses_in(expr))
+
+
+def _is_infinity(expr: Expr) -> bool:
+    return isinstance(expr, Inf) or (isinstance(expr, Unary) and isinstance(expr.operand, Inf))
+
+
+def _pole(expr: Expr) -> Expr | None:
+    """What makes an expression infinite where it is zero, however finite it is itself."""
+    match expr:
+        case Binary(op="/" | "//" | "%", right=zero) | Call(function="log", arguments=(zero,)):
+            return zero
+        case Binary(op="**", left=zero):
+            return zero
+        case _:
+            return None
+
+
+def _cancels(expr: Expr) -> bool:
+    """Whether an expression is zero where two numbers that are not happen to be equal."""
+    return any(
+        isinstance(node, Binary) and node.op in ("+", "-", "%") and reads(node)
+        for node in inside(expr)
+    )
+
+
+def _shape(expr: Expr) -> Expr:
+    """An expression with all tensors and indices alike."""
+    if isinstance(expr, Access):
+        return _ANY
+    if isinstance(expr, Index):
+        return _ANY_INDEX
+    return with_children(expr, tuple(map(_shape, children(expr))))
+
+
+_ANY: Final = Access("X", "f32", "g")
+_ANY_INDEX: Final = Index("i")
