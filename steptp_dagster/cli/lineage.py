@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from steptp_dagster import paths
-from steptp_dagster.cli.ids import Found, find
+from steptp_dagster.cli.ids import Found, find, plain
 from steptp_dagster.cli.output import Failure, emit, json_option, table
 from steptp_dagster.cli.warehouse import data_option, fetch, opened
 
@@ -24,6 +24,8 @@ ASSETS: Final = {
     "leir": "leir_programs",
     "steps": "transformed_steps",
     "verdicts": "gpu_verification",
+    "trajectories": "gpu_verification",
+    "negatives": "gpu_verification",
     "records": "filtered_dataset",
 }
 #: Nouns that the way down does not start from.
@@ -75,34 +77,59 @@ def trace(connection: "Connection", found: Found) -> list[Link]:
     if found.noun == "record":
         detail = f"{found.row['task']}, {found.row['split']}"
         link = _link(connection, "record", found.id, detail, found.row["unit"])
-        return [link, *_steps(connection, found.row["step_ids"][-1])]
+        return [link, *_made_of(connection, found.row)]
     if found.noun == "step":
-        return list(_steps(connection, found.id))
-    if found.noun in ("trajectory", "negative"):
-        row = found.row
-        if found.noun == "trajectory":
-            last, detail = row["step_ids"][-1], f"{row['length']} steps: {row['equality']}"
-        else:
-            last, detail = row["step_id"], f"{row['kind']}: {row['reason'] or row['equality']}"
-        link = _link(connection, found.noun, found.id, detail, row["unit"], row["seeds"])
-        return [link, *_steps(connection, last)]
+        return list(_steps(connection, [found.id]))
+    if found.noun == "trajectory":
+        return [*_trajectory(connection, found.row), *_steps(connection, found.row["step_ids"])]
+    if found.noun == "negative":
+        return [*_negative(connection, found.row), *_steps(connection, [found.row["step_id"]])]
     if found.noun == "program":
         link = _link(connection, "program", found.id, "", found.row["unit"])
         step, source = _origin(connection, found.id)
-        rest = _steps(connection, step) if step else _source(connection, source)
+        rest = _steps(connection, [step]) if step else _source(connection, source)
         return [link, *rest]
     return list(_source(connection, found.id))
 
 
-def _steps(connection: "Connection", step: str | None) -> Iterator[Link]:
-    """A step with its verdicts, the steps before it, and their source."""
-    source = None
-    while step is not None:
-        (row,) = fetch(connection, "select * from transformed_steps where step_id = ?", [step])
-        yield from _verdicts(connection, step)
+def _made_of(connection: "Connection", record: dict[str, Any]) -> Iterator[Link]:
+    """The trajectory or wrong candidate of a record, and all its steps."""
+    query = "select * from trajectories where trajectory_id = ?"
+    for row in fetch(connection, query, [record["trajectory_id"]]):
+        yield from _trajectory(connection, plain(row))
+    for row in fetch(
+        connection, "select * from negatives where negative_id = ?", [record["negative_id"]]
+    ):
+        yield from _negative(connection, plain(row))
+    yield from _steps(connection, record["step_ids"])
+
+
+def _trajectory(connection: "Connection", row: dict[str, Any]) -> Iterator[Link]:
+    detail = f"{row['length']} steps: {row['equality']}"
+    yield _link(connection, "trajectory", row["trajectory_id"], detail, row["unit"], row["seeds"])
+
+
+def _negative(connection: "Connection", row: dict[str, Any]) -> Iterator[Link]:
+    detail = f"{row['kind']}: {row['reason'] or row['equality']}"
+    yield _link(connection, "negative", row["negative_id"], detail, row["unit"], row["seeds"])
+
+
+def _steps(connection: "Connection", steps: Sequence[str]) -> Iterator[Link]:
+    """Steps of one source with their verdicts, all steps before them, and the source.
+
+    Each once, the deepest first, of equally deep ones the last of ``steps``.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for step in reversed(steps):
+        name: str | None = step
+        while name is not None and name not in found:
+            query = "select * from transformed_steps where step_id = ?"
+            (found[name],) = fetch(connection, query, [name])
+            name = found[name]["parent_step_id"]
+    for row in sorted(found.values(), key=lambda row: -row["step_depth"]):
+        yield from _verdicts(connection, row["step_id"])
         yield _step(connection, row)
-        step, source = row["parent_step_id"], row["source_id"]
-    yield from _source(connection, source)
+    yield from _source(connection, next(iter(found.values()))["source_id"])
 
 
 def _step(connection: "Connection", row: dict[str, Any]) -> Link:

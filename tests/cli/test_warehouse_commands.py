@@ -212,6 +212,23 @@ def test_lineage_of_what_is_made_of_steps(run: Run, noun: str) -> None:
     assert f"is a {noun}: lineage goes no further down" in down.stderr
 
 
+@pytest.mark.parametrize("task", ["single", "multi", "trajectory", "negative"])
+def test_lineage_of_a_record_names_all_that_it_is_made_of(run: Run, task: str) -> None:
+    query = f"select * from filtered_dataset where task = '{task}' order by len(step_ids) desc"
+    record = read(run("sql", f"{query}, record_id limit 1", "--json"))[0]
+    chain = read(run("lineage", record["record_id"], "--json"))["links"]
+    told = [(link["what"], link["id"]) for link in chain]
+    assert len(told) == len(set(told))
+    assert told[0] == ("record", record["record_id"])
+    if task in ("trajectory", "negative"):
+        assert told[1] == (task, record[f"{task}_id"])
+    steps = [name for what, name in told if what == "step"]
+    assert set(record["step_ids"]) <= set(steps)
+    assert [name for what, name in told if what == "verdict"] == steps
+    assert [what for what, _ in told].count("source") == 1
+    assert told[-1] == ("source", record["source_id"])
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
