@@ -1,11 +1,16 @@
-"""Programs whose every rounding errs by up to one unit in the last place more, up or down.
+"""Programs whose roundings in arithmetic err by up to one unit in the last place more, up or down.
 
 A result may be exact by luck: five times one number, summed and divided by five, gives it back.
 What an algorithm's roundings may do to its results is seen when each of them errs: Monte Carlo
 arithmetic (D. S. Parker, "Monte Carlo Arithmetic", UCLA, 1997), here in directions that are a
 hash of the operation's place and of the indices of the loops around it, so that every run gives
-the same bits. What cannot round is left alone: copies, maxima, choices, signs, and stores
-of values that the stored type holds.
+the same bits.
+
+Moved are results of ``+ - * /`` of floats, of ``sqrt`` and of the C library's functions (``exp``,
+``**`` and the like), in the type that they are computed in; and f32 values on their way into f16
+or bf16 tensors, unless those hold them as they are. Everything else stays: copies, maxima,
+choices, signs, roundings to integers, conversions of integers and of f64 to a narrower type,
+literals.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +57,7 @@ class Jittered(Llvm):
         return self._moved(super().library(name, operands, dtype), dtype, dtype)
 
     def kept(self, dtype: str, source: str, value: Node) -> Node:
-        """A value about to be stored as LEIR type ``dtype``, moved where storing it rounds."""
+        """A value about to be stored as LEIR type ``dtype``, moved where f32 is rounded to less."""
         if dtype not in _HALF_UNIT or source != "float32":
             return value
         back = widen(dtype, narrow(dtype, source, value, self))

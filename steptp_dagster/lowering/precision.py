@@ -12,7 +12,7 @@ from steptp_dagster.leir.walk import map_equation, map_expr, map_program, map_st
 from steptp_dagster.lowering.storage import NUMPY
 
 #: ``working``: as written. ``float64``: every float tensor, temporary and literal is a double.
-#: ``jittered``: as written, but every rounding errs by a little more (``jitter``).
+#: ``jittered``: as written, but roundings of arithmetic err by a little more (``jitter``).
 Precision = Literal["working", "float64", "jittered"]
 
 

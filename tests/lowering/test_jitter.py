@@ -1,4 +1,4 @@
-"""Jittered programs err by a few units in the last place, wherever and only where they round."""
+"""Jittered programs err by a few units in the last place where arithmetic rounds, only there."""
 
 import numpy as np
 import pytest
@@ -34,6 +34,21 @@ def test_what_does_not_round_stays(dtype: str) -> None:
     data = inputs(signed.signature, FAMILIES[0], 0)
     found = jittered.run(data)
     assert all(same_bits(value, found[name]) for name, value in plain.run(data).items())
+
+
+def test_conversions_are_no_arithmetic() -> None:
+    """Copies to a narrower type round and stay, but for f32 that f16 does not hold."""
+    text = (
+        "# input A f64[64]\n# output D f32[64]\n# output E f16[64]\n"
+        "L^{{64}}_{{a=0}}[D^{{f32,g}}_{{a}}=A^{{f64,g}}_{{a}};E^{{f16,g}}_{{a}}=D^{{f32,g}}_{{a}};];"
+    )
+    signed = program(text, "")
+    plain, jittered = (compile_programs([signed], p)[0] for p in ("working", "jittered"))
+    data = {"A": np.random.default_rng(0).standard_normal(64)}
+    exact, moved = plain.run(data), jittered.run(data)
+    assert same_bits(exact["D"], moved["D"])
+    assert not (exact["D"] == data["A"]).any()
+    assert 10 < np.count_nonzero(exact["E"] != moved["E"]) < 64
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])

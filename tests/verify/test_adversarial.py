@@ -1,4 +1,7 @@
-"""Candidates made to deceive or to break the verifier: each costs one verdict, in words, fast."""
+"""Candidates made to deceive or to break the verifier: each costs one verdict, in words.
+
+None is run for long: what would take a second or a gigabyte is refused before.
+"""
 
 import json
 from collections.abc import Iterator
