@@ -3,9 +3,10 @@
 A program may be right on all the data it is run on and wrong where a condition of its own holds: on
 one value, on one sum. So each comparison of data that the original does not make must come out both
 ways on some data, and each ``max`` or ``min`` with a number that the original does not have must
-pick either side. A test for infinity (``infinities``) may stand where an outer one has ruled
-infinity out: there it counts how the test comes out wherever the indices let it be made. That an
-intermediate is never infinite is no objection to a test for it.
+pick either side, unless it chooses between the same two values, written differently (``x**0.5``
+for ``sqrt(x)``): the original leaves that side untaken too. A test for infinity (``infinities``)
+may stand where an outer one has ruled infinity out: there it counts how the test comes out wherever
+the indices let it be made. That an intermediate is never infinite is no objection to a test for it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,8 +45,10 @@ from steptp_dagster.leir.walk import (
 from steptp_dagster.verify.compare import Array
 from steptp_dagster.verify.engine import Engine
 from steptp_dagster.verify.infinities import Infinities, inside, tests_infinity
+from steptp_dagster.verify.rewritten import is_rewritten
 
 _YES, _NO = Int(1), Int(0)
+_EXTREMA: Final = ("max", "min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ def own_questions(original: SignedProgram, candidate: SignedProgram) -> list[_Qu
             condition = _condition(node, numbers)
             if condition is None or _skeleton(node, equation) in known:
                 continue
+            if any(_written_differently(node, old) for old in _choices(original)):
+                continue
             tests = [part for part in _parts(condition) if tests_infinity(part)]
             if tests:
                 infinities = infinities or Infinities.of(original, candidate)
@@ -88,6 +93,20 @@ def _asked(original: SignedProgram) -> tuple[frozenset[Expr | None], frozenset[f
     nodes = [(node, e) for e in _equations(original) for node in _nodes(e)]
     skeletons = frozenset(_skeleton(node, e) for node, e in nodes)
     return skeletons, frozenset(_number(node) for node, _ in nodes) - {None}
+
+
+@per_program
+def _choices(original: SignedProgram) -> tuple[Call, ...]:
+    """Every ``max`` and ``min`` of a program."""
+    found = (node for e in _equations(original) for node in _nodes(e))
+    return tuple(node for node in found if isinstance(node, Call) and node.function in _EXTREMA)
+
+
+def _written_differently(node: Expr, old: Call) -> bool:
+    """Whether a ``max`` or ``min`` chooses between the same two values as one of the original's."""
+    if not isinstance(node, Call) or node.function != old.function:
+        return False
+    return all(map(is_rewritten, node.arguments, old.arguments))
 
 
 def untaken(

@@ -123,13 +123,14 @@ def test_a_strategy_s_version_covers_what_it_imports_and_no_other_strategy(name:
 
 def test_laws_of_algebra_are_the_same_whichever_strategy_is_asked() -> None:
     """Reasoning looks laws up by name over all strategies, so versions need not have them all."""
-    laws: dict[str, set[str]] = {}
+    laws: dict[str, set[tuple[object, ...]]] = {}
     for one in strategies().values():
         if isinstance(one, AlgebraicStrategy):
             for rule in one.rules:
-                laws.setdefault(rule.name, set()).add(rule.law)
+                laws.setdefault(rule.name, set()).add((rule.law, *rule.forms))
             if one.loop_law:
-                laws.setdefault(one.loop_law[0], set()).add(one.loop_law[1])
+                forms = (one.loop_law.product, one.loop_law.quotient)
+                laws.setdefault(one.loop_law.name, set()).add(forms)
     assert len(laws) > 20
     assert {name: texts for name, texts in laws.items() if len(texts) > 1} == {}
 
