@@ -94,10 +94,11 @@ def _by_logarithm(program: SignedProgram, reader: Statement, weights: Expr) -> W
     for left, right in ((both.left, both.right), (both.right, both.left)):
         match right:
             case Call("log", (inside,)):
-                maximum = expanded(program, reader, left, chain, shifts=True)
-                total = expanded(program, reader, inside, chain, shifts=True)
+                way = list(chain)  # of this order alone
+                maximum = expanded(program, reader, left, way, shifts=True)
+                total = expanded(program, reader, inside, way, shifts=True)
                 if isinstance(maximum, Access) and isinstance(total, Access):
-                    names = dict.fromkeys((*chain, maximum.name, total.name))
+                    names = dict.fromkeys((*way, maximum.name, total.name))
                     return Weights(None, pair[0], maximum, total, tuple(names))
     return None
 
