@@ -35,6 +35,11 @@ script with blocks, as its schedules print it; `tir_loops`: TVM's script of plai
 makes, `tvm_kernels` the kernels in it; `cuda_file`, `cuda_kernels`: those of this project's
 lowering. All but `leir` and `compact` are counted for the translated sources and a sample of
 results. Savings are shares of the totals."""
+_BY_DTYPE = """\
+What `leir` saves of each, in percent, of translated sources (`originals`) and of results of
+steps, by dtype. In f16 the file of TVM begins with definitions of halves, in f32 with none, so the
+share of the whole file depends on the dtype, and on how long programs are; that of the kernels
+on neither, but on how many subscripts a tensor has: CUDA computes addresses from each."""
 _VERIFIED = """\
 Nothing is believed on one voice. Each step's result is checked statically (it is valid LEIR
 within the limits of the target, with the same known variables); then both programs run, compiled
@@ -91,6 +96,8 @@ def card(
         "### Languages\n",
         tables["token_savings"],
         f"{_LANGUAGES}\n",
+        f"{_BY_DTYPE}\n",
+        tables["token_savings_by_dtype"],
         "## How it was verified\n",
         f"{_VERIFIED}\n",
         tables["verdicts"],

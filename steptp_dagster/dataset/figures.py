@@ -96,6 +96,13 @@ FIGURES: Final[dict[str, str]] = {
         from token_savings
         order by list_position(['leir', 'tir_blocks', 'tir_loops', 'tir_exact', 'tvm_file',
             'tvm_kernels', 'cuda_file', 'cuda_kernels'], language)""",
+    "token_savings_by_dtype": """
+        select
+            coalesce(programs, 'all') as programs, coalesce(dtype, 'all') as dtype, counted,
+            leir_tokens, round(100 * columns(* exclude (programs, dtype, counted, leir_tokens)), 1)
+        from token_savings_by_dtype
+        order by list_position(['originals', 'results', 'all'], programs),
+            list_position(['f16', 'bf16', 'f32', 'f64', 'all'], dtype)""",
     "verdicts": """
         select
             target, count(*) as verified, count(*) filter (build_pass) as built,

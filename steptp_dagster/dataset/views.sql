@@ -96,6 +96,35 @@ from (
 where tokens is not null
 group by all order by all;
 
+-- The same share of the totals by kind of program and dtype; null: all of them. Of programs that a
+-- language lacks neither side counts. What is both a translation and a result is an original.
+create view token_savings_by_dtype as
+with counted as (
+    select
+        if(bool_or(original), 'originals', 'results') as programs, dtype, token_counts.*
+    from token_counts
+    join (
+        select leir_id, source_id, true as original from translations
+        union
+        select result_leir_id, source_id, false from transformed_steps
+    ) using (leir_id)
+    join source_programs using (source_id)
+    where sampled
+    group by all
+)
+select
+    programs, dtype, count(*) as counted, sum(leir)::bigint as leir_tokens,
+    round(1 - sum(leir) filter (tir_blocks is not null) / sum(tir_blocks), 4) as tir_blocks,
+    round(1 - sum(leir) filter (tir_loops is not null) / sum(tir_loops), 4) as tir_loops,
+    round(1 - sum(leir) filter (tir_exact is not null) / sum(tir_exact), 4) as tir_exact,
+    round(1 - sum(leir) filter (tvm_file is not null) / sum(tvm_file), 4) as tvm_file,
+    round(1 - sum(leir) filter (tvm_kernels is not null) / sum(tvm_kernels), 4) as tvm_kernels,
+    round(1 - sum(leir) filter (cuda_file is not null) / sum(cuda_file), 4) as cuda_file,
+    round(1 - sum(leir) filter (cuda_kernels is not null) / sum(cuda_kernels), 4) as cuda_kernels
+from counted
+group by grouping sets ((programs, dtype), (programs), ())
+order by programs nulls last, list_position(['f16', 'bf16', 'f32', 'f64'], dtype) nulls last;
+
 -- How long chains of steps are, and how they were judged as a whole.
 create view trajectory_lengths as
 select

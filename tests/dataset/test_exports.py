@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
@@ -16,10 +17,17 @@ import yaml
 from steptp_dagster.dataset import exports
 from steptp_dagster.dataset.card import card, markdown
 from steptp_dagster.dataset.config import load as load_profile
-from steptp_dagster.dataset.figures import FIGURES, figure, over_export
+from steptp_dagster.dataset.figures import FIGURES, VIEWS, figure, over_export
 from steptp_dagster.dataset.formats import RECORD_COLUMNS
 from steptp_dagster.dataset.respelling import NotLeir, respelled
-from steptp_dagster.dataset.schemas import FILTERED_DATASET, SPLITS, STABLE, polars_schema
+from steptp_dagster.dataset.schemas import (
+    FILTERED_DATASET,
+    SPLITS,
+    STABLE,
+    TABLES,
+    empty,
+    polars_schema,
+)
 from steptp_dagster.dataset.tokens import count
 from steptp_dagster.dataset.warehouse import connect, load
 from steptp_dagster.leir.compact_parser import parse_compact
@@ -140,6 +148,37 @@ def test_token_figures_are_counts_of_the_texts(export: Path) -> None:
         assert row["prompt_tokens"] == count(system) + count(user)
         assert row["reasoning_tokens"] == count(f"{thought}</think>")
         assert row["answer_tokens"] == count(answer)
+
+
+def test_token_savings_by_kind_and_dtype() -> None:
+    """Of sums; originals are what translations made, refusals count on neither side."""
+    with duckdb.connect() as tables:
+        for name, schema in TABLES.items():
+            tables.register("nothing", empty(schema).to_arrow())
+            tables.execute(f"create table {name} as from nothing")
+        tables.execute(VIEWS.read_text(encoding="utf-8"))
+        tables.execute("""
+            insert into source_programs by name
+            select unnest(['h', 'f', 'g']) as source_id, unnest(['f16', 'f32', 'f32']) as dtype;
+            insert into translations by name
+            select unnest(['h', 'f', 'g']) as source_id, unnest(['H', 'F', null]) as leir_id;
+            insert into transformed_steps by name
+            select unnest(['f', 'f', 'f', 'f']) as source_id,
+                unnest(['F', 'R', 'R', 'X']) as result_leir_id;
+            insert into token_counts by name
+            select unnest(['H', 'F', 'R', 'X']) as leir_id, unnest([10, 30, 20, 1000]) as leir,
+                unnest([40, 60, null, 1]) as tvm_kernels, unnest([100, 100, 80, 1]) as tvm_file,
+                unnest([true, true, true, false]) as sampled""")
+        columns = ("programs", "dtype", "counted", "leir_tokens", "tvm_kernels", "tvm_file")
+        told = figure(tables, "token_savings_by_dtype").select(*columns).rows()
+    assert told == [
+        ("originals", "f16", 1, 10, 75.0, 90.0),
+        ("originals", "f32", 1, 30, 50.0, 70.0),
+        ("originals", "all", 2, 40, 60.0, 80.0),
+        ("results", "f32", 1, 20, None, 75.0),
+        ("results", "all", 1, 20, None, 75.0),
+        ("all", "all", 3, 60, 60.0, 78.6),
+    ]
 
 
 def test_paths_in_the_card_exist(export: Path) -> None:
