@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
 from steptp_dagster.dataset.ids import Json, digest
 from steptp_dagster.dataset.mapping import BadMapping, build
 from steptp_dagster.dataset.overrides import overridden
 from steptp_dagster.dataset.policy import ENDLESS, BalancePlan, positive
+from steptp_dagster.dataset.yaml_text import plain_data
 from steptp_dagster.paths import OVERRIDES_VARIABLE, USERS_VARIABLE
 from steptp_dagster.users.files import UserFile, file_of, files_in
 
@@ -300,23 +299,32 @@ class Profile:
 def load(name_or_path: str) -> Profile:
     """A packaged profile by name, or any by the path of its YAML file. Raises ProfileError."""
     path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
+    named = path.suffix not in (".yaml", ".yml")
+    if named:
         path = FOLDER / f"{name_or_path}.yaml"
-        if not path.exists():
+    try:
+        if named and not path.exists():
             known = ", ".join(available())
             raise ProfileError(f"no profile {name_or_path!r}; there are {known}, or give a .yaml")
-    try:
-        data = _with_policy(yaml.safe_load(path.read_text(encoding="utf-8")), path.parent)
-        settings = os.environ.get(OVERRIDES_VARIABLE, "").splitlines()
-        profile = _with_library(build(Profile, overridden(data, settings)))
+        data = _with_policy(_data_of(path), path.parent)
+        data = overridden(data, os.environ.get(OVERRIDES_VARIABLE, "").splitlines())
+        profile = _with_library(build(Profile, data))
         _check_strategies(profile)
         return _with_files(profile, path)
+    except OSError as error:
+        where = error.filename or path
+        advice = f"a profile is one of {', '.join(available())}, or the path of a .yaml file"
+        raise ProfileError(f"{where}: {error.strerror}; {advice}") from error
+    except BadMapping as error:
+        raise ProfileError(f"{path.name}: {error}") from error
+
+
+def _data_of(path: Path) -> object:
+    """What a YAML file says. Raises ProfileError with the file's name, OSError."""
+    try:
+        return plain_data(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ProfileError(f"{path.name}: not UTF-8 text: {error.reason}") from error
-    except OSError as error:
-        raise ProfileError(f"{error.filename or path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ProfileError(f"{path.name}: not YAML: {' '.join(str(error).split())}") from error
     except BadMapping as error:
         raise ProfileError(f"{path.name}: {error}") from error
 
@@ -324,7 +332,7 @@ def load(name_or_path: str) -> Profile:
 def _with_policy(data: object, folder: Path) -> object:
     """The data of a profile with the policy that its balance is based on filled in.
 
-    Raises BadMapping, and whatever reading the policy's file raises.
+    Raises BadMapping, and ProfileError or OSError where the policy's file cannot be read.
     """
     if not isinstance(data, dict) or not isinstance(data.get("balance"), dict):
         return data
@@ -340,7 +348,7 @@ def _with_policy(data: object, folder: Path) -> object:
             raise BadMapping(
                 f"balance.base: no policy {base!r}; there are {known}, or give a .yaml"
             )
-    policy = yaml.safe_load(path.read_text(encoding="utf-8"))
+    policy = _data_of(path)
     if not isinstance(policy, dict):
         raise BadMapping(f"balance.base: {path.name} has no settings")
     return {**data, "balance": {**policy, **balance}}
@@ -395,8 +403,9 @@ def _with_files(profile: Profile, path: Path) -> Profile:
     try:
         files = plan.files if plan.files is not None else [f.name for f in files_in(folder)]
     except OSError as error:
-        message = f"user_programs: the folder {folder}: {error.strerror}"
-        raise ProfileError(f"{path.name}: {message}; make it, or correct its path") from error
+        place = f"${USERS_VARIABLE}" if named else f"{path.name}: user_programs"
+        message = f"{place}: the folder {folder}: {error.strerror}; make it, or correct its path"
+        raise ProfileError(message) from error
     found = replace(plan, folder=str(folder), files=tuple(files))
     if not found.files and not profile.programs:
         raise ProfileError(f"{path.name}: no programs, and no program file in {folder}")

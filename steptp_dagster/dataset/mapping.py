@@ -3,9 +3,15 @@
 import dataclasses
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from reprlib import Repr
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+#: How values are shown: a few lines of YAML can stand for gigabytes.
+_SHORT: Final = Repr()
+_SHORT.maxlevel = 2
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 class BadMapping(ValueError):
@@ -44,7 +50,7 @@ def _at(where: str, name: str) -> str:
 
 
 def _found(value: object) -> str:
-    return "nothing" if value is None else f"{value!r} ({type(value).__name__})"
+    return "nothing" if value is None else f"{_SHORT.repr(value)} ({type(value).__name__})"
 
 
 def _value(hint: Any, data: object, where: str) -> Any:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
 from steptp_dagster.dataset.mapping import BadMapping
+from steptp_dagster.dataset.yaml_text import plain_data
+from steptp_dagster.paths import OVERRIDES_VARIABLE
 
 
 def overridden(data: object, settings: Sequence[str]) -> object:
@@ -20,11 +20,12 @@ def overridden(data: object, settings: Sequence[str]) -> object:
         key, equals, text = setting.partition("=")
         names = key.strip().split(".")
         if not equals or "" in names:
-            raise BadMapping(f"{setting!r}: expected KEY=VALUE, such as balance.enabled=false")
+            said = f"{setting!r} (--set, or ${OVERRIDES_VARIABLE})"
+            raise BadMapping(f"{said}: expected KEY=VALUE, such as balance.enabled=false")
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise BadMapping(f"{key}: not a YAML value: {text!r}") from error
+            value = plain_data(text)
+        except BadMapping as error:
+            raise BadMapping(f"{key}: not a YAML value: {text!r} ({error})") from error
         data = _replaced(data, names, value, key)
     return data
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 #: The partition of tables that are not cut by program.
 WHOLE = "all"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_IN_THE_WAY: Final = (errno.ENOTDIR, errno.EEXIST)
 _FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -56,7 +58,10 @@ def write_aside(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            frame.write_parquet(aside, compression="zstd", metadata=metadata)
+            # By way of memory: of a full disk polars says now this, now that.
+            content = BytesIO()
+            frame.write_parquet(content, compression="zstd", metadata=metadata)
+            aside.write_bytes(content.getbuffer())
             os.replace(aside, path)
             forget(path)
         finally:
@@ -71,12 +76,16 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except (OSError, pl.exceptions.PolarsError) as error:
         said = " ".join(str(error).split())
-        # polars tells the number of the operating system's error in words only.
+        # DuckDB tells the number of the system's error in words only.
         number = error.errno if isinstance(error, OSError) else None
-        if number in _FULL or "os error 28" in said or "No space left" in said:
+        if number in _FULL or "No space left" in said:
             advice = "the disk is full; make room and run again: what was finished is kept"
-        elif number in _FORBIDDEN or "os error 13" in said or "os error 30" in said:
+        elif number in _FORBIDDEN or "Permission denied" in said or "Read-only file" in said:
             advice = "the folder may not be written to; change its owner or mode, or --data"
+        elif number == errno.EFBIG:
+            advice = "no file may be that large (ulimit -f); raise that: what was finished is kept"
+        elif number in _IN_THE_WAY:
+            advice = "a file is where a folder should be; move it elsewhere, or name another --data"
         else:
             advice = "nothing was replaced; run again, what was finished is kept"
         raise NotWritten(f"cannot write {path}: {advice} ({said})") from None
@@ -130,8 +139,12 @@ class Store:
         aside = path.with_name(f".{path.name}.{os.getpid()}")
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_bytes(content)
-            os.replace(aside, path)
+            try:
+                aside.write_bytes(content)
+                os.replace(aside, path)
+            finally:
+                with suppress(OSError):
+                    aside.unlink(missing_ok=True)
         self._send(path)
 
     def remove(self, path: Path) -> None:

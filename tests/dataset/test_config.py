@@ -4,7 +4,7 @@ from typing import get_args
 import pytest
 
 from steptp_dagster.dataset import config
-from steptp_dagster.paths import OVERRIDES_VARIABLE
+from steptp_dagster.paths import OVERRIDES_VARIABLE, USERS_VARIABLE
 from steptp_dagster.sources.registry import SOURCES
 from steptp_dagster.strategies.registry import own_strategies
 from steptp_dagster.verify.record import TARGETS
@@ -140,6 +140,28 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(config.ProfileError, match=r"gone.yaml: No such file"):
         config.load(str(tmp_path / "gone.yaml"))
+    for name in (str(tmp_path / "gone.yaml"), "x" * 5000):
+        with pytest.raises(config.ProfileError, match=r"one of cpu, default, full.*, or the path"):
+            config.load(name)
+
+
+def test_what_the_environment_says_is_not_blamed_on_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(USERS_VARIABLE, str(tmp_path / "gone"))
+    with pytest.raises(config.ProfileError) as caught:
+        load(tmp_path, GOOD)
+    assert str(caught.value).startswith(f"$STEPTP_USER_PROGRAMS: the folder {tmp_path / 'gone'}: ")
+    monkeypatch.setenv(OVERRIDES_VARIABLE, "foo")
+    with pytest.raises(config.ProfileError, match=r"'foo' \(--set, or \$STEPTP_SET\): expected"):
+        load(tmp_path, GOOD)
+
+
+def test_a_base_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for text, message in (("a: 1\na: 2", "'a' is said in line"), ("\xff", "not UTF-8")):
+        (tmp_path / "mine.yaml").write_text(text, encoding="latin-1")
+        with pytest.raises(config.ProfileError, match=f"mine.yaml: {message}"):
+            load(tmp_path, GOOD + "balance: {base: mine.yaml}")
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import resource
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -54,10 +56,31 @@ def test_the_file_that_was_there_stays(
     assert [p.name for p in kept.parent.iterdir()] == ["part.parquet"]
 
 
+@pytest.fixture
+def short_files(kept: Path) -> Iterator[Path]:
+    """The finished file, and from then on files end after 2000 bytes, as on a disk that fills up."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    yield kept
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_file_that_ends_half_way_is_gone_and_the_old_one_stays(short_files: Path) -> None:
+    kept = short_files
+    before = kept.read_bytes()
+    large = pl.DataFrame({"a": [str(n) * 7 for n in range(10_000)]})
+    with pytest.raises(NotWritten, match=r"no file may be that large \(ulimit -f\)"):
+        write_aside(kept, large)
+    with pytest.raises(NotWritten, match="ulimit"):
+        Store(kept.parents[2]).write_bytes(kept.with_name("seal.json"), bytes(5000))
+    assert kept.read_bytes() == before
+    assert [p.name for p in kept.parent.iterdir()] == ["part.parquet"]
+
+
 def test_a_file_in_the_way_of_a_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "stages").write_text("in the way")
     store = Store(tmp_path / "stages")
-    with pytest.raises(NotWritten, match="nothing was replaced"):
+    with pytest.raises(NotWritten, match="a file is where a folder should be"):
         write_aside(store.part("t", "p"), ROWS)
     with pytest.raises(NotWritten), store.locked("t", "p"):
         pass
