@@ -58,7 +58,7 @@ def test_the_file_that_was_there_stays(
 
 @pytest.fixture
 def short_files(kept: Path) -> Iterator[Path]:
-    """The finished file, and from then on files end after 2000 bytes, as on a disk that fills up."""
+    """The finished file, and then files end after 2000 bytes, as on a disk that fills."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
     yield kept
