@@ -69,11 +69,12 @@ class _Question:
 def own_questions(original: SignedProgram, candidate: SignedProgram) -> list[_Question]:
     """The conditions on data that only the candidate has, in text order."""
     known, numbers = _asked(original)
+    data = _data(candidate)
     infinities: Infinities | None = None
     found = []
     for i, equation in enumerate(_equations(candidate)):
         for node in dict.fromkeys(_nodes(equation)):
-            condition = _condition(node, numbers)
+            condition = _condition(node, numbers, data)
             if condition is None or _skeleton(node, equation) in known:
                 continue
             if any(_written_differently(node, old) for old in _choices(original)):
@@ -107,6 +108,26 @@ def _written_differently(node: Expr, old: Call) -> bool:
     if not isinstance(node, Call) or node.function != old.function:
         return False
     return all(map(is_rewritten, node.arguments, old.arguments))
+
+
+@per_program
+def _data(signed: SignedProgram) -> frozenset[str]:
+    """Names of tensors that hold data: floats, and integers that come from inputs or from floats.
+
+    Tables of indices hold none.
+    """
+    given = (v for v in signed.signature.sources if v.role != "const" or DTYPES[v.dtype].is_float)
+    found = frozenset(v.name for v in given)
+    while True:
+        more = found | {
+            equation.target.name
+            for equation in _equations(signed)
+            if DTYPES[equation.target.dtype].is_float
+            or any(a.name in found for e in expressions(equation) for a in accesses_in(e))
+        }
+        if more == found:
+            return found
+        found = more
 
 
 def untaken(
@@ -198,12 +219,13 @@ def _with_answers(
             return (replace(statement, loops=loops, body=body),)
         number = next(count)
         asked: list[Equation] = []
+        data = _data(candidate)
         for question, equation in zip(
             _twice(q for q in questions if q.equation == number),
             before.get(number, ()),
             strict=True,
         ):
-            asked += _placed(statement, question, equation)
+            asked += _placed(statement, question, equation, data)
         return (*asked, statement)
 
     nests = [new for nest in candidate.program.nests for new in visited(nest)]
@@ -212,25 +234,27 @@ def _with_answers(
     return SignedProgram(program, Signature((*candidate.signature.variables, *variables))), names
 
 
-def _placed(statement: Equation, question: _Question, answer: Equation) -> Iterator[Equation]:
+def _placed(
+    statement: Equation, question: _Question, answer: Equation, data: frozenset[str]
+) -> Iterator[Equation]:
     """The answer where the statement asks: under its guard, and in the branches around the node."""
     marker = answer.value
     if not isinstance(marker, Call):
         raise TypeError("an answer is a maximum")
     asked = marker.arguments[1]
-    counts = not question.infinity
+    free = data if question.infinity else frozenset()
     if statement.guard is not None:
-        for path in _contexts(statement.guard, question.node, asked, around=counts):
+        for path in _contexts(statement.guard, question.node, asked, free):
             yield replace(answer, value=replace(marker, arguments=(answer.target, path)))
-    for path in _contexts(statement.value, question.node, asked, around=counts):
+    for path in _contexts(statement.value, question.node, asked, free):
         value = replace(marker, arguments=(answer.target, path))
         yield replace(answer, value=value, guard=statement.guard)
 
 
-def _contexts(root: Expr, node: Expr, asked: Expr, *, around: bool) -> Iterator[Expr]:
+def _contexts(root: Expr, node: Expr, asked: Expr, free: frozenset[str]) -> Iterator[Expr]:
     """``asked`` wherever ``node`` stands below ``root``, 0 where evaluation does not get there.
 
-    Unless ``around``, conditions on data around the node do not count.
+    Conditions around the node that read tensors of ``free`` do not count.
     """
     if root == node:
         yield asked
@@ -239,17 +263,17 @@ def _contexts(root: Expr, node: Expr, asked: Expr, *, around: bool) -> Iterator[
         condition, yes, no = root.arguments
         # what mixes both may keep subscripts in range
         by_index = any(isinstance(n, Index) for n in inside(condition))
-        counts = around or by_index or not _on_data(condition)
-        yield from _contexts(condition, node, asked, around=around)
-        for inner in _contexts(yes, node, asked, around=around):
+        counts = by_index or not _reads(condition, free)
+        yield from _contexts(condition, node, asked, free)
+        for inner in _contexts(yes, node, asked, free):
             yield replace(root, arguments=(condition, inner, _NO)) if counts else inner
-        for inner in _contexts(no, node, asked, around=around):
+        for inner in _contexts(no, node, asked, free):
             yield replace(root, arguments=(condition, _NO, inner)) if counts else inner
         return
     if isinstance(root, Access):
         return
     for child in children(root):
-        yield from _contexts(child, node, asked, around=around)
+        yield from _contexts(child, node, asked, free)
 
 
 def _parts(condition: Expr) -> Iterator[Expr]:
@@ -261,13 +285,13 @@ def _parts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def _on_data(condition: Expr) -> bool:
-    return any(DTYPES[a.dtype].is_float for a in accesses_in(condition))
+def _reads(expr: Expr, names: frozenset[str]) -> bool:
+    return any(access.name in names for access in accesses_in(expr))
 
 
-def _condition(node: Expr, numbers: frozenset[float | None]) -> Expr | None:
+def _condition(node: Expr, numbers: frozenset[float | None], data: frozenset[str]) -> Expr | None:
     """The question that a node asks of data; of ``max`` and ``min`` only those with new numbers."""
-    if not _on_data(node):
+    if not _reads(node, data):
         return None
     match node:
         case Compare() | Binary(op="&" | "|"):

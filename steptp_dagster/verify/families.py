@@ -35,6 +35,8 @@ _HUGE: Final = {"f16": 2.0**9, "bf16": 2.0**70, "f32": 2.0**70, "f64": 2.0**540}
 #: Scales of inputs beside each other: a sum of two of them loses digits of the smaller.
 _APART: Final = (1.0, 2.0**7, 2.0**13)
 _INTEGER_SPAN: Final = 8
+#: Points of a larger magnitude are no integers that a program compares with.
+_WHOLE: Final = 2**52
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Family:
     ``infinite`` ones put ``-inf`` into inputs; ``only_finiteness`` ones are too small for errors
     to mean anything; ``discrete`` ones draw from few values, which a program may compare with.
     ``scales`` are factors that the float tensors take in turn, in the order of the signature.
+    ``points``: integers without a range are drawn from its points too.
     ``alone`` names the one input that an infinite family puts ``-inf`` into; empty: all of them.
     """
 
@@ -55,6 +58,7 @@ class Family:
     discrete: bool = False
     scales: tuple[float, ...] = (1.0,)
     alone: str = ""
+    points: bool = False
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], _: str) -> Array:
@@ -256,7 +260,7 @@ def thresholds_family(thresholds: Sequence[float]) -> Family:
         # Every point occurs if there is room: one that is left out by chance proves nothing.
         return rng.permutation(np.resize(rng.permutation(points), prod(shape))).reshape(shape)
 
-    return Family("thresholds", pattern, discrete=True)
+    return Family("thresholds", pattern, discrete=True, points=True)
 
 
 def inputs(
@@ -320,6 +324,9 @@ def _integers(variable: Variable, family: Family, rng: np.random.Generator) -> A
         low, high = int(span.min), int(span.max)
     else:
         low, high = max(-_INTEGER_SPAN, int(span.min)), _INTEGER_SPAN
+    if family.points and variable.low is None:
+        drawn = np.rint(family.pattern(rng, variable.shape, "f64"))
+        return np.clip(drawn, max(span.min, -_WHOLE), min(span.max, _WHOLE)).astype(dtype)
     match family.name:
         case "constant":
             return np.full(variable.shape, rng.integers(low, high, endpoint=True), dtype)

@@ -4,7 +4,8 @@ The families (``families``) draw data that the working dtype holds, of sizes aro
 of mistake hide from them: at a threshold that the dtype cannot hold (``A>0.3`` and ``A>=0.3`` in
 f32), and in a number far smaller or larger than the data (``x/(n+1e-12)``). Here data is drawn in
 binary64, exactly at thresholds and at literals that only the candidate has, and as large as the
-smallest and largest literals.
+smallest and largest literals; of the candidate's own largest one also one input at a time, since a
+clamped mask shows only beside scores of ordinary size.
 """
 
 from collections import OrderedDict
@@ -42,6 +43,7 @@ _ROUNDING: Final = 2.5e-12
 _CROSSING: Final = 1e-4
 _SCALED: Final = 1e-300
 _SQUARE_IS_FINITE: Final = 2.0**60
+_LARGEST: Final = 2.0**400
 #: Results of originals that are kept, and bytes of their arrays; the last one in any case.
 _KEPT: Final = 32
 _KEPT_BYTES: Final = 16 * 2**20
@@ -49,11 +51,15 @@ _KEPT_BYTES: Final = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """One data set: its name, what it is drawn from, whether that is few points or a size."""
+    """One data set: its name, what it is drawn from, whether that is few points or a size.
+
+    Of ``alone``, where it names an input, all values lie beyond the size, on its side of zero.
+    """
 
     name: str
     values: tuple[float, ...]
     discrete: bool
+    alone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,11 @@ def at_literals(
 
     ``mathematics`` is the greatest difference of two evaluations of one function.
     """
-    draws = (*_at_points(original, candidate), *_of_sizes(original, candidate))
+    draws = (
+        *_at_points(original, candidate),
+        *_of_sizes(original, candidate),
+        *_beyond(original, candidate),
+    )
     each = [(draw, _expected(original, seed, draw, engine)) for draw in draws]
     wanted = [(draw, expected) for draw, expected in each if expected.results is not None]
     if not wanted:
@@ -141,6 +151,17 @@ def _of_sizes(original: SignedProgram, candidate: SignedProgram) -> Iterator[_Dr
         yield _Draw(f"literal-sized {size:.3g}", (size,), discrete=False)
 
 
+def _beyond(original: SignedProgram, candidate: SignedProgram) -> Iterator[_Draw]:
+    """One input after the other beyond the candidate's own largest literal, on either side."""
+    largest = max(map(abs, _numbers(candidate) - _numbers(original)), default=0.0)
+    free = [v.name for v in original.signature.sources if v.role == "input" and v.low is None]
+    floats = [name for name in free if is_float(original.signature.by_name[name].dtype)]
+    if _LARGE < largest < _LARGEST and len(floats) > 1:
+        for name in floats:
+            for size in (largest, -largest):
+                yield _Draw(f"beyond {size:.3g} {name}", (size,), discrete=False, alone=name)
+
+
 def _drawn(original: SignedProgram, seed: int, draw: _Draw) -> dict[str, Array] | None:
     """The inputs of a data set in binary64; None where no data could be of that size."""
     doubled = in_precision(original, "float64").signature
@@ -151,7 +172,11 @@ def _drawn(original: SignedProgram, seed: int, draw: _Draw) -> dict[str, Array] 
             # Every point occurs if there is room: one that is left out by chance proves nothing.
             return rng.permutation(np.resize(rng.permutation(pool), prod(shape))).reshape(shape)
 
-        return inputs(doubled, Family(draw.name, pattern, discrete=True), seed)
+        return inputs(doubled, Family(draw.name, pattern, discrete=True, points=True), seed)
+    if draw.alone:
+        drawn = inputs(doubled, FAMILIES[0], seed, draw=1)
+        far = draw.values[0] * (1.0 + np.abs(drawn[draw.alone]))
+        return {**drawn, draw.alone: far}
     floats = [v for v in doubled.sources if v.role != "const" and is_float(v.dtype)]
     free = [v for v in floats if v.low is None]
     scaled = {v.name for v in free if v.role == "input"} or {v.name for v in free}

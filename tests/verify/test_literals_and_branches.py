@@ -153,6 +153,55 @@ def test_an_intermediate_that_is_infinite_by_itself_hides_nothing(infinite: str)
     assert verdict.reason in (reasons.UNTAKEN_BRANCH, reasons.MATHEMATICS, reasons.UNSTABLE)
 
 
+WHOLE = """# input A f32[7]
+# input C i64[7]
+# output D f32[7]
+"""
+
+
+def whole(value: str, before: str = "") -> SignedProgram:
+    text = f"{before}L^{{7}}_{{a=0}}[D^{{f32,g}}_{{a}}={value};];"
+    for name, dtype in (("A", "f32"), ("C", "i64")):
+        text = text.replace(name, f"{name}^{{{dtype},g}}_{{a}}")
+    return read(WHOLE + text.replace("E", "E^{i64,g}")).signed
+
+
+@pytest.mark.parametrize(
+    ("condition", "before"),
+    [
+        ("C==5000", ""),
+        ("100<C&C<200", ""),
+        ("C*C==1369", ""),
+        ("C%1000==77", ""),
+        ("E==43", "L^{7}_{a=0}[E=E+C;];"),
+        ("E==7421", "L^{7}_{a=0}[E=E+A*1000;];"),
+    ],
+)
+def test_conditions_on_integers_are_asked(condition: str, before: str) -> None:
+    verdict = verify(whole("A*C"), whole(f"if_then_else({condition},0,A*C)", before))
+    assert verdict.reason in (reasons.UNTAKEN_BRANCH, reasons.MATHEMATICS)
+
+
+def test_tables_of_indices_are_no_data() -> None:
+    table = "L^{7}_{a=0}[F^{i64,g}_{a}=a*2;];"
+    right = "if_then_else(F^{i64,g}_{a}<90,A*C,0)"
+    assert verify(whole("A*C"), whole(right, table)).accepted
+    assert verify(whole("if_then_else(C==5000,0,A)"), whole("if_then_else(5000==C,0,A)")).accepted
+
+
+@pytest.mark.parametrize("least", ["10000", "1e30"])
+def test_a_clamped_mask_shows_beside_scores_of_ordinary_size(least: str) -> None:
+    scores = "L^{2}_{a=0}L^{4}_{c=0}[S^{f32,g}_{a,c}=C^{f32,g}_{a,c}*2+A^{f32,g}_{a,c};];"
+    rest = (
+        "L^{2}_{a=0}L^{4}_{c=0}[M^{f32,g}_{a}=max(M^{f32,g}_{a},S^{f32,g}_{a,c});];"
+        "L^{2}_{a=0}L^{4}_{c=0}[D^{f32,g}_{a,c}=exp(S^{f32,g}_{a,c}-M^{f32,g}_{a});];"
+    )
+    clamped = scores.replace("A^{f32,g}_{a,c}", f"max(A^{{f32,g}}_{{a,c}},-{least})")
+    original, candidate = (read(MASKS + text + rest).signed for text in (scores, clamped))
+    verdict = verify(original, candidate)
+    assert (verdict.reason, verdict.message.split()[-1]) == (reasons.MATHEMATICS, "A")
+
+
 def test_what_masks_decide_is_not_mixed_with_other_conditions() -> None:
     original = "max(A,1)+exp(-abs(E))"
     wrong = f"if_then_else(0.001-abs(E-12.815)+if_then_else(A==-inf,9,0)>0,0,{original})"
