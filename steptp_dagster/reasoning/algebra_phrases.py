@@ -132,7 +132,7 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     ),
     "power_bound": lambda f: f"{_text(f)} is at most two to the power of {f.value} in size",
     "new_bound": lambda f: (
-        f"{_text(f)} is at most two to the power of {f.value} in size where its parts are numbers"
+        f"{_text(f)} is at most two to the power of {f.value} in size if no part overflows"
     ),
     "factor_of": _factor,
     "constant_sum": lambda f: (

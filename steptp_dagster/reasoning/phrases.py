@@ -317,8 +317,8 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "dtype_of": lambda f: f"{_name(f)} is stored as {codes(f.value)}",
     "scope_of": _scope,
     "shape_of": _shape,
-    "elements_of": lambda f: f"{_name(f)} has {f.value} elements",
-    "bytes_of": lambda f: f"{_name(f)} takes {f.value} bytes",
+    "elements_of": lambda f: f"{_name(f)} has {f.value} element{'' if f.value == 1 else 's'}",
+    "bytes_of": lambda f: f"{_name(f)} takes {f.value} byte{'' if f.value == 1 else 's'}",
     "evaluation_dtype": lambda f: f"values of {_name(f)} are computed in {codes(f.value)}",
     "expression_dtype": lambda f: f"the right side of {_where(f)} is computed in {codes(f.value)}",
     "update_kind": lambda f: f"{_where(f)} is {_UPDATES[str(f.value)]}",
@@ -335,9 +335,7 @@ PHRASES: Final[Mapping[str, Phrase]] = {
     "parallel_loops": _of_statement(
         "has no parallel loops around or in it but {}", "has no parallel loop around or in it"
     ),
-    "launch_loops": _of_statement(
-        "is launched once per iteration of {}", "needs no serial loop of launches"
-    ),
+    "launch_loops": _of_statement("is launched once per iteration of {}", "is launched once"),
     "thread_axes": _thread_axes,
     "block_threads": lambda f: f"a block of {_where(f)} has {f.value} threads",
     "private_tensors": _of_statement(

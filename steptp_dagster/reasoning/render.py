@@ -233,14 +233,14 @@ def _decided(facts: tuple[Fact, ...], site: Site, told: dict[Fact, None], style:
 
 
 def _letters(letters: Iterable[Fact], chosen: Sequence[Value]) -> Iterator[str]:
-    """What letters stand for, the verb once; what was chosen is quoted already."""
-    verb, named = "stands for", False
+    """What letters stand for, the verb once in a row; what was chosen is quoted already."""
+    verb, choice = "stands for", "is the choice"
     for fact in letters:
         _, text, letter = fact.arguments
         minus = "minus " if fact.kind == "stands_for_minus" else ""
-        if text in chosen and not minus and not named:
-            named = True
-            yield f"{code(str(letter))} is the choice"
+        if text in chosen and not minus:
+            yield f"{code(str(letter))} {choice}"
+            verb, choice = "stands for", "is the choice too"
         else:
             yield f"{code(str(letter))} {verb} {minus}{code(str(text))}"
             verb = "for"

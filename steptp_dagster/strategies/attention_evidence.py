@@ -9,15 +9,13 @@ from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.evidence import effects, evidence, pair, transition
 from steptp_dagster.strategies.facts import Evidence, Explanation, Fact
 from steptp_dagster.strategies.row_evidence import (
+    exchanged_facts,
     extent_fact,
     guard_fact,
     kind_fact,
-    new_tensor_facts,
-    newcomers,
     readers_fact,
     recurrence_facts,
     reduction_fact,
-    removed_facts,
     start_facts,
     streamed,
     value_fact,
@@ -45,8 +43,7 @@ class AttentionStrategy(StreamingStrategy[Attention]):
             preconditions=tuple(one for one in shown if one.precondition in self.preconditions),
             decision=(
                 *self.size_facts(before, after),
-                *removed_facts(before, after),
-                *new_tensor_facts(after, newcomers(before, after)),
+                *exchanged_facts(before, after),
             ),
             transition=transition(before, after),
             soundness_rule=self.rule(before, found),

@@ -72,11 +72,16 @@ def extent_fact(program: SignedProgram, path: Path, index: str) -> Fact:
 def start_facts(
     program: SignedProgram, updates: tuple[Path, ...], inits: tuple[Path, ...]
 ) -> tuple[Fact, ...]:
-    """How the updates start, and the equations that start them explicitly."""
+    """The equations that start updates explicitly, and how those start that have none."""
     found = Analysis.of(program).updates
+    own = {path: found[path].init or "" for path in updates}
     return (
-        *(before_fact("update_init", path, value=found[path].init or "") for path in updates),
         *(quoted("before", program, path) for path in inits),
+        *(
+            before_fact("update_init", path, value=init)
+            for path, init in own.items()
+            if init == "identity" or not inits
+        ),
     )
 
 
@@ -152,6 +157,13 @@ def removed_facts(before: SignedProgram, after: SignedProgram) -> tuple[Fact, ..
         pair("removed_tensors", value=names),
         *(before_fact("bytes_of", name, value=size) for name, size in sizes.items()),
     )
+
+
+def exchanged_facts(before: SignedProgram, after: SignedProgram) -> tuple[Fact, ...]:
+    """The tensors that the step removes and adds, names first, then what is known of each."""
+    gone, come = removed_facts(before, after), new_tensor_facts(after, newcomers(before, after))
+    names = tuple(fact for fact in (gone[0], come[0]) if fact.value)
+    return (*(names or (come[0],)), *come[1:], *gone[1:])
 
 
 def streamed(before: SignedProgram, after: SignedProgram) -> tuple[str, ...]:

@@ -247,8 +247,9 @@ _RULES: Final = (
     Rule(
         "power-law",
         "reassociated",
-        "powers of one base multiply by adding exponents, and roots are powers; both sides are the"
-        " same number and differ by the rounding of intermediate powers",
+        "powers of one base multiply by adding exponents, those of one exponent by multiplying"
+        " bases, and roots are powers; both sides are the same number and differ by the rounding of"
+        " intermediate powers",
     ),
     Rule(
         "exponential-law",
@@ -259,8 +260,14 @@ _RULES: Final = (
     Rule(
         "logarithm-law",
         "reassociated",
-        "the logarithm of a product is the sum of the logarithms, which is valid for positive"
-        " factors; both sides are the same number up to rounding",
+        "for positive values the logarithm turns products into sums and powers into multiples; both"
+        " sides are the same number up to rounding",
+    ),
+    Rule(
+        "inverse-functions",
+        "reassociated",
+        "exponential and logarithm undo each other; both sides are the same number, apart from what"
+        " the two roundings in between have moved it by",
     ),
     Rule(
         "factor-of-a-sum",

@@ -129,6 +129,7 @@ def _together(place: Place, *, minus: bool) -> Iterator[Match]:
         yield Match(
             Binary("/", times(constant, a) if below is None else a, Binary("*", b, c)),
             (("a", a), ("b", b), ("c", c)),
+            form="" if below is None else "below",
             needs=_needs(b, c, a, minus=minus),
         )
 
@@ -141,6 +142,7 @@ FROM_PARTIAL_FRACTIONS: Final = Rule(
     partial(_together, minus=False),
     (SIZE, CANCELS),
     heads=(*SUMS, "/"),
+    forms=(("below", "(a/b+a/c)/(b+c) -> a/(b*c)"),),
 )
 FROM_PARTIAL_DIFFERENCE: Final = Rule(
     "from-partial-difference",
@@ -150,4 +152,5 @@ FROM_PARTIAL_DIFFERENCE: Final = Rule(
     partial(_together, minus=True),
     (SIZE, CLOSE, NUMERATOR),
     heads=(*SUMS, "/"),
+    forms=(("below", "(a/b-a/c)/(c-b) -> a/(b*c)"),),
 )

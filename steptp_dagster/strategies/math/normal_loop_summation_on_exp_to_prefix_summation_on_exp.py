@@ -10,12 +10,10 @@ from steptp_dagster.strategies.facts import Explanation
 from steptp_dagster.strategies.legality import Fault
 from steptp_dagster.strategies.misses import Miss
 from steptp_dagster.strategies.row_evidence import (
+    exchanged_facts,
     extent_fact,
-    new_tensor_facts,
-    newcomers,
     number,
     recurrence_facts,
-    removed_facts,
     streamed,
     value_fact,
 )
@@ -106,10 +104,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
                 extent_fact(before, rows.max_path, rows.reduction.name),
             ),
             preconditions=rows_evidence(before, rows, self.preconditions),
-            decision=(
-                *new_tensor_facts(after, newcomers(before, after)),
-                *removed_facts(before, after),
-            ),
+            decision=(*exchanged_facts(before, after),),
             transition=transition(before, after),
             soundness_rule="rescaled-shifted-sum" if rows.shifted else "rescaled-running-sum",
             soundness=(

@@ -12,12 +12,10 @@ from steptp_dagster.strategies.legality import Fault, fault
 from steptp_dagster.strategies.misses import Miss
 from steptp_dagster.strategies.rewrite import equation_at
 from steptp_dagster.strategies.row_evidence import (
+    exchanged_facts,
     extent_fact,
-    new_tensor_facts,
-    newcomers,
     number,
     recurrence_facts,
-    removed_facts,
     streamed,
     value_fact,
 )
@@ -154,10 +152,7 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
                 extent_fact(before, rows.max_path, rows.reduction.name),
             ),
             preconditions=rows_evidence(before, rows, self.preconditions_at(site)),
-            decision=(
-                *new_tensor_facts(after, newcomers(before, after)),
-                *removed_facts(before, after),
-            ),
+            decision=(*exchanged_facts(before, after),),
             transition=transition(before, after),
             soundness_rule=_rule(before, rows, site),
             soundness=(
