@@ -181,6 +181,15 @@ def test_token_savings_by_kind_and_dtype() -> None:
     ]
 
 
+def test_the_card_shows_a_step(export: Path) -> None:
+    text = (export / "README.md").read_text(encoding="utf-8")
+    kept = records(export)
+    (shown,) = re.findall(r"^## A record\n\n`(\w+)`: ", text, re.MULTILINE)
+    assert kept.filter(record_id=shown)["task"].item() == "single"
+    negative = kept.filter(task="negative")["answer_tokens"].min()
+    assert negative < kept.filter(record_id=shown)["answer_tokens"].item()
+
+
 def test_paths_in_the_card_exist(export: Path) -> None:
     text = (export / "README.md").read_text(encoding="utf-8")
     _, head, body = text.split("---\n", 2)
