@@ -105,5 +105,11 @@ def put_is_whole(found: Any) -> bool:  # noqa: ANN401 - fsspec has no types
 
 
 def lists_all_at_once(found: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-    """Whether ``find`` asks the service itself, and raises what that says."""
-    return bool(_chain(found)[-1].async_impl)
+    """Whether ``find`` asks a service for everything below a path, and raises what that raises.
+
+    That of fsspec itself goes from folder to folder, and leaves out those that it cannot read.
+    """
+    from fsspec.asyn import AsyncFileSystem
+
+    kind = type(_chain(found)[-1])
+    return issubclass(kind, AsyncFileSystem) and kind._find is not AsyncFileSystem._find

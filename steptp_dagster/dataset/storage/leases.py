@@ -178,7 +178,7 @@ def machine(folder: Path) -> str:
 
 
 def _start() -> None:
-    """Start the thread that gives signs of life, once a process (a fork has none)."""
+    """Start the thread that gives signs of life, unless it runs (in a fork it does not)."""
     if not (_beating and _beating[0].is_alive()):
         _beating[:] = [threading.Thread(target=_beat, name="signs of life", daemon=True)]
         _beating[0].start()
@@ -189,6 +189,9 @@ def _beat() -> None:
         time.sleep(BEAT)
         with _guard:
             every = list(_known.values())
+            if not every:
+                _beating.clear()
+                return
         for lease in every:
             # Whoever writes next finds out (``confirm``): a store may be away for a while.
             with suppress(Exception):

@@ -13,7 +13,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -188,14 +188,15 @@ class Mirror:
 
         ``folder`` is that of a table, or ``*``. Raises StorageFailure.
         """
-        start = self.base if folder == "*" else f"{self.base}/{folder}"
-        strict = {} if address.lists_all_at_once(self._fs) else {"on_error": "raise"}
-        with self.told("list", self.folder):
+        fs = self.fs
+        start, levels = (self.base, 3) if folder == "*" else (f"{self.base}/{folder}", 2)
+        with self.told("list", self.folder / folder):
             try:
-                found: Sequence[str] = self.fs.find(start, **strict)
+                whole = address.lists_all_at_once(fs)
+                found = fs.find(start) if whole else _below(fs, start, levels)
             except FileNotFoundError:
-                found = ()
-        root = f"{self.base.lstrip('/')}/"
+                found = []
+        root = f"{self.base.strip('/')}/"
         parts = (path.lstrip("/").removeprefix(root).split("/") for path in found)
         chosen = (p for p in parts if len(p) == 3 and fnmatchcase(p[-1], name))
         return tuple(sorted(self.folder.joinpath(*p) for p in chosen))
@@ -215,6 +216,19 @@ class Mirror:
                 f"cannot {what} {where}: {address.words(error)}; what was finished is kept, run "
                 "again when the store can be reached and may be written to"
             ) from error
+
+
+def _below(fs: Any, folder: str, levels: int) -> list[str]:  # noqa: ANN401 - fsspec has no types
+    """Paths of all files below a folder, in at most so many ``levels``."""
+    found: list[str] = []
+    for each in fs.ls(folder, detail=True):
+        path = str(each["name"])
+        if each["type"] == "file":
+            found.append(path)
+        elif levels > 1:
+            with suppress(FileNotFoundError):  # gone since
+                found += _below(fs, path, levels - 1)
+    return found
 
 
 def _identity(path: Path) -> str:
