@@ -26,7 +26,6 @@ from steptp_dagster.strategies.algebra.conditions import (
     bits_lost,
     reason,
 )
-from steptp_dagster.strategies.algebra.conditions import new_parts as find_new_parts
 from steptp_dagster.strategies.algebra.conditions import takes_infinity as may_be_infinite
 from steptp_dagster.strategies.algebra.data import data_of, values_of
 from steptp_dagster.strategies.algebra.magnitude import HEADROOM, sizes_of
@@ -211,12 +210,6 @@ def amplified_by(signed: SignedProgram, tensor: Value) -> tuple[Value, ...]:
     return data_of(signed).amplified_by(name_of(tensor))
 
 
-def new_parts(before: SignedProgram, after: SignedProgram, path: Value) -> tuple[str, ...]:
-    """Operations that an equation has after the step and had not before."""
-    old, new = equation_at(before, path).value, equation_at(after, path).value
-    return tuple(map(expr_text, find_new_parts(old, new)))
-
-
 KINDS: Final[Mapping[str, Derivation]] = {
     f.__name__: f
     for f in (
@@ -241,4 +234,4 @@ KINDS: Final[Mapping[str, Derivation]] = {
         amplified_by,
     )
 }
-PAIRED: Final[Mapping[str, Derivation]] = {f.__name__: f for f in (law, headroom, new_parts)}
+PAIRED: Final[Mapping[str, Derivation]] = {f.__name__: f for f in (law, headroom)}

@@ -8,6 +8,7 @@ from steptp_dagster.leir.parser import parse_expr
 from steptp_dagster.leir.walk import iter_expr
 from steptp_dagster.reasoning.kinds import path_of
 from steptp_dagster.reasoning.wording import code, codes, statement, statements
+from steptp_dagster.strategies.algebra.trees import is_literal
 from steptp_dagster.strategies.facts import Fact, Value
 
 
@@ -47,8 +48,10 @@ _PLAIN: Final = ("a sum", "a difference", "a product", "a quotient", "a power", 
 
 
 def _value_is(fact: Fact) -> str:
+    claim = _CLAIMS.get(str(fact.arguments[2]), str(fact.arguments[2]))
+    if is_literal(parse_expr(str(fact.arguments[1]))):
+        return f"{_text(fact)} is {claim}"
     if not isinstance(fact.value, tuple):
-        claim = _CLAIMS.get(str(fact.arguments[2]), str(fact.arguments[2]))
         return f"{_text(fact)} is {claim} ({_reason(fact.value)})"
     why, low, high = fact.value
     if low == high:
@@ -72,7 +75,7 @@ def _factor(fact: Fact) -> str:
 def _sources(fact: Fact) -> str:
     if not fact.value:
         return f"{_text(fact)} depends on no input"
-    return f"{_text(fact)} depends on {codes(fact.value)}"
+    return f"{_text(fact)} depends on {codes(fact.value)} alone"
 
 
 def _decided(fact: Fact) -> str:
@@ -93,29 +96,17 @@ def _amplified(fact: Fact) -> str:
     return f"{name} is in a difference of related values at {where}"
 
 
-def _new(fact: Fact) -> str:
-    if not fact.value:
-        return f"{_where(fact)} computes no new intermediate value"
-    whole, inner = _outermost(tuple(map(str, fact.value)) if isinstance(fact.value, tuple) else ())
-    return f"{_where(fact)} computes {codes(whole)}{inner} where it did not before"
-
-
-def _outermost(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The expressions that are no parts of others, and words for the others."""
+def _kept(fact: Fact) -> str:
+    """Of new values inside each other the outermost are named; what they replace is known."""
+    texts = fact.arguments[2]
+    parts = tuple(map(str, texts)) if isinstance(texts, tuple) else ()
     inside = {part for text in parts for part in islice(iter_expr(parse_expr(text)), 1, None)}
     whole = tuple(text for text in parts if parse_expr(text) not in inside)
-    if len(whole) == len(parts):
-        return whole, ""
-    return whole, f" with parts of {'it' if len(whole) == 1 else 'them'}"
-
-
-def _kept(fact: Fact) -> str:
-    """Of new values inside each other the outermost are named."""
-    texts = fact.arguments[2]
-    whole, inner = _outermost(tuple(map(str, texts)) if isinstance(texts, tuple) else ())
+    inner = len(whole) < len(parts)
     be = "are" if inner or len(whole) > 1 else "is"
     said = be if fact.value else f"{be} not"
-    return f"wherever {_text(fact)} is in range, so {said} {codes(whole)}{inner}"
+    also = f" and {'its' if len(whole) == 1 else 'their'} parts" if inner else ""
+    return f"wherever the old value is in range, so {said} {codes(whole)}{also}"
 
 
 PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
@@ -165,10 +156,9 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     "decided_by": _decided,
     "amplified_by": _amplified,
     "law": lambda f: f"the law is {codes(f.value)}",
-    "new_parts": _new,
     "same_value": lambda f: (
-        f"{code(str(f.arguments[2]))} {'has' if f.value else 'has not'} the value that"
-        f" {_text(f)} had"
+        f"{code(str(f.arguments[2]))} {'has' if f.value else 'has not'} the value of the part that"
+        " it replaces"
     ),
     "same_algebra": lambda f: (
         f"tried with random elements, both right sides of {_where(f)}"

@@ -103,7 +103,6 @@ same_text            path, path          whether a statement before and one afte
 cost_change          figure              figure after minus figure before
 law                  rule, form          the law of an algebraic rule, in letters; one of its forms
 headroom             dtype               the power of two that data is taken not to exceed
-new_parts            path                operations that an equation has only after the step
 same_algebra         path                whether both right sides are one function
 same_value           path, text, text    whether a part before and one after are one function
 ===================  ==================  ======================================================

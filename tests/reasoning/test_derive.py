@@ -83,7 +83,6 @@ EXPECTED: list[tuple[str, Side, tuple[Value, ...], Value]] = [
     ("law", "pair", ("into-extremum", "min"), "a*min(b,c) -> min(a*b,a*c)"),
     ("law", "pair", ("out-of-sum", "/"), "sum(b/a) -> sum(b)/a"),
     ("headroom", "pair", ("f32",), 80),
-    ("new_parts", "pair", (SUM,), ()),
     ("same_value", "pair", (SUM, "C^{f32,g}_{a}", "0"), False),
     ("same_algebra", "pair", (SUM,), False),
     ("interchange", "before", ((0,), "tx", "a"), "exact"),

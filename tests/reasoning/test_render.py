@@ -228,7 +228,16 @@ PARTS = tuple(
 
 
 def test_new_parts_inside_each_other_are_said_once() -> None:
-    told = phrase(Fact("new_parts", "after", ((1,),), PARTS[:3]))
-    assert f"computes `{PARTS[0]}` with parts of it where it did not before" in told
-    apart = phrase(Fact("new_parts", "after", ((1,),), PARTS[3:]))
-    assert f"computes `{PARTS[3]}` and `{PARTS[4]}` where it did not before" in apart
+    told = phrase(Fact("range_kept", "before", ((1,), "", PARTS[:3]), True))
+    assert f"so are `{PARTS[0]}` and its parts" in told
+    apart = phrase(Fact("range_kept", "before", ((1,), "", PARTS[3:]), True))
+    assert apart.endswith(f"so are `{PARTS[3]}` and `{PARTS[4]}`")
+    alone = phrase(Fact("range_kept", "before", ((1,), "", PARTS[2:3]), True))
+    assert alone.endswith(f"so is `{PARTS[2]}`")
+
+
+def test_a_number_is_not_said_to_be_itself() -> None:
+    number = Fact("value_is", "before", ((0, 0), "0.25", "nonzero"), ("a number", 0.25, 0.25))
+    assert phrase(number) == "`0.25` is not zero"
+    fixed = Fact("value_is", "before", ((0, 0), "tanh(0*A^{f32,g})+2", "nonzero"), ("x", 2.0, 2.0))
+    assert phrase(fixed) == "`tanh(0*A^{f32,g})+2` is always 2"

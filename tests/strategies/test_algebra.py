@@ -285,11 +285,11 @@ SAID = {
     "partial-difference": (
         "The two fractions are not nearly equal",
         "a difference of such inverses loses 2 bits at most",
-        "The numerator is a number: `1` is always 1",
+        "The numerator is a number: `1` is finite",
     ),
     "common-factor": (
         "so is `A^{f32,g}_{tx}-2`",
-        "where `a` is the choice, `b` stands for `A^{f32,g}_{tx}` and `c` for minus `2`",
+        "where `a` is the choice, `b` is the choice too and `c` stands for minus `2`",
     ),
 }
 

@@ -211,7 +211,11 @@ def one_sign(question: Question, parts: tuple[Expr, ...]) -> Proof:
                 )
                 for p, c in zip(parts, cofactors, strict=True)
             )
-            return (*shared, *found)
+            # each cofactor with its sign, those first of which it is not seen
+            paired = sorted(
+                zip(cofactors, shared, found, strict=True), key=lambda one: is_literal(one[0])
+            )
+            return tuple(fact for _, own, sign in paired for fact in (own, sign))
     texts = " and ".join(expr_text(expr) for expr in parts)
     return f"{texts} are not known to have one sign, so that digits may cancel"
 
