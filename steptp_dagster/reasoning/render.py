@@ -138,28 +138,24 @@ def _clauses(facts: Iterable[Fact]) -> tuple[str, ...]:
 
 
 def _phrases(facts: Iterable[Fact]) -> list[str]:
-    """The clauses of facts; equal bounds in a row, and equal ranges, are said once."""
+    """The clauses of facts; what is said alike of several values in a row is said once."""
     clauses: list[str] = []
-    for about, run in groupby(facts, key=_bound):
+    for said, run in groupby(facts, key=_said_of_value):
         own = list(run)
-        if about is None or len(own) == 1:
+        if said is None or len(own) == 1:
             clauses += map(phrase, own)
             continue
         texts = listed(code(str(fact.arguments[1])) for fact in own)
-        alone = phrase(own[0])
-        one = code(str(own[0].arguments[1]))
-        said = alone.removeprefix(one)
-        for singular, plural in (("is ", "are "), ("lies ", "lie ")):
-            said = said.replace(f" {singular}", f" {plural}", 1)
-        clauses.append(f"{texts}{said}")
+        plural = said.replace(" is ", " are ", 1).replace(" lies ", " lie ", 1)
+        clauses.append(f"{texts}{plural}")
     return clauses
 
 
-def _bound(fact: Fact) -> tuple[str, str, Value] | None:
-    """What tells bounds of different values apart; None for other facts."""
+def _said_of_value(fact: Fact) -> str | None:
+    """What a fact says of a value, without the value; None for other facts."""
     if fact.kind not in ("new_bound", "power_bound", "value_is"):
         return None
-    return fact.kind, str(fact.arguments[-1]) if fact.kind == "value_is" else "", fact.value
+    return phrase(fact).removeprefix(code(str(fact.arguments[1])))
 
 
 def _joined(phrases: Sequence[str]) -> list[str]:

@@ -420,7 +420,8 @@ def in_range(question: Question, node: Typed, match: Match) -> Proof:
         power = sizes.beside(expr, question.path)
         if power is not None:
             facts.append(question.about("new_bound", expr, power))
-            bounded = True
+            # what lies far below comes from declared ranges or from narrow types
+            bounded = bounded or power > HEADROOM[dtype] // 2
             continue
         if expr in match.smaller:
             signs = one_sign(question, match.one_sign) if signs is None else signs

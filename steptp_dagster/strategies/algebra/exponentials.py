@@ -69,7 +69,7 @@ def _reciprocal(place: Place) -> Iterator[Match]:
                 return
             result = exponential(negated(a))
             if is_one(above):
-                yield Match(result, (("a", a), ("b", above)))
+                yield Match(result, (("a", a),))
                 return
             needs = (Need(LARGE, "not-large", (negated(a),)),)
             yield Match(Binary("*", above, result), (("a", a), ("b", above)), needs=needs)
