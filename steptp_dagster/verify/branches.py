@@ -244,15 +244,17 @@ def _placed(
     asked = marker.arguments[1]
     free = data if question.infinity else frozenset()
     if statement.guard is not None:
-        for path in _contexts(statement.guard, question.node, asked, free):
+        for path in contexts(statement.guard, question.node, asked, free):
             yield replace(answer, value=replace(marker, arguments=(answer.target, path)))
-    for path in _contexts(statement.value, question.node, asked, free):
+    for path in contexts(statement.value, question.node, asked, free):
         value = replace(marker, arguments=(answer.target, path))
         yield replace(answer, value=value, guard=statement.guard)
 
 
-def _contexts(root: Expr, node: Expr, asked: Expr, free: frozenset[str]) -> Iterator[Expr]:
-    """``asked`` wherever ``node`` stands below ``root``, 0 where evaluation does not get there.
+def contexts(
+    root: Expr, node: Expr, asked: Expr, free: frozenset[str], otherwise: Expr = _NO
+) -> Iterator[Expr]:
+    """``asked`` wherever ``node`` stands below ``root``; ``otherwise`` where nothing gets there.
 
     Conditions around the node that read tensors of ``free`` do not count.
     """
@@ -264,16 +266,16 @@ def _contexts(root: Expr, node: Expr, asked: Expr, free: frozenset[str]) -> Iter
         # what mixes both may keep subscripts in range
         by_index = any(isinstance(n, Index) for n in inside(condition))
         counts = by_index or not _reads(condition, free)
-        yield from _contexts(condition, node, asked, free)
-        for inner in _contexts(yes, node, asked, free):
-            yield replace(root, arguments=(condition, inner, _NO)) if counts else inner
-        for inner in _contexts(no, node, asked, free):
-            yield replace(root, arguments=(condition, _NO, inner)) if counts else inner
+        yield from contexts(condition, node, asked, free, otherwise)
+        for inner in contexts(yes, node, asked, free, otherwise):
+            yield replace(root, arguments=(condition, inner, otherwise)) if counts else inner
+        for inner in contexts(no, node, asked, free, otherwise):
+            yield replace(root, arguments=(condition, otherwise, inner)) if counts else inner
         return
     if isinstance(root, Access):
         return
     for child in children(root):
-        yield from _contexts(child, node, asked, free)
+        yield from contexts(child, node, asked, free, otherwise)
 
 
 def _parts(condition: Expr) -> Iterator[Expr]:

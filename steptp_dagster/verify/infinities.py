@@ -27,7 +27,7 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.walk import accesses_in, children, equations, expressions, with_children
 
 #: Numbers that rewrites bring in.
-_COMMON: Final = frozenset({0.0, 0.5, 1.0, 2.0})
+COMMON: Final = frozenset({0.0, 0.5, 1.0, 2.0})
 
 
 def tests_infinity(condition: Expr) -> bool:
@@ -52,7 +52,7 @@ class Infinities:
     @classmethod
     def of(cls, original: SignedProgram, candidate: SignedProgram) -> "Infinities":
         """Follow own poles and numbers through the candidate's tensors, until nothing is new."""
-        numbers, poles = _known(original)
+        numbers, poles = numbers_of(original), _poles_of(original)
         defined = [
             (located.equation.target.name, expressions(located.equation)[1:])
             for located in equations(candidate.program)
@@ -71,7 +71,7 @@ class Infinities:
         if isinstance(expr, Access):
             return expr.name not in self.own
         if isinstance(expr, Int | Real):
-            return float(expr.value) in self.numbers | _COMMON
+            return float(expr.value) in self.numbers | COMMON
         if isinstance(expr, Compare) and not reads(expr):
             return True
         pole = _pole(expr)
@@ -81,18 +81,21 @@ class Infinities:
 
 
 @per_program
-def _known(original: SignedProgram) -> tuple[frozenset[float], frozenset[Expr]]:
-    nodes = [
-        node
-        for located in equations(original.program)
-        for root in expressions(located.equation)[1:]
-        for node in inside(root)
-    ]
-    poles = (_pole(node) for node in nodes)
-    return (
-        frozenset(float(node.value) for node in nodes if isinstance(node, Int | Real)),
-        frozenset(_shape(pole) for pole in poles if pole is not None),
-    )
+def numbers_of(signed: SignedProgram) -> frozenset[float]:
+    """All numbers of a program, those in subscripts aside."""
+    return frozenset(float(n.value) for n in _nodes(signed) if isinstance(n, Int | Real))
+
+
+@per_program
+def _poles_of(signed: SignedProgram) -> frozenset[Expr]:
+    poles = map(_pole, _nodes(signed))
+    return frozenset(_shape(pole) for pole in poles if pole is not None)
+
+
+def _nodes(signed: SignedProgram) -> Iterator[Expr]:
+    for located in equations(signed.program):
+        for root in expressions(located.equation)[1:]:
+            yield from inside(root)
 
 
 def inside(expr: Expr) -> Iterator[Expr]:

@@ -9,7 +9,7 @@ clamped mask shows only beside scores of ordinary size.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod, sqrt
@@ -26,7 +26,7 @@ from steptp_dagster.lowering.precision import in_precision
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.compare import Array, difference, is_float, same_values
 from steptp_dagster.verify.domain import Reference
-from steptp_dagster.verify.engine import Engine, Runner
+from steptp_dagster.verify.engine import LLVM, Engine, Runner
 from steptp_dagster.verify.families import FAMILIES, Family, inputs
 from steptp_dagster.verify.record import FamilyEvidence
 
@@ -110,6 +110,24 @@ def at_literals(
     for i, (draw, expected) in enumerate(wanted):
         own = {name: np.asarray(values[i]) for name, values in results.items()}
         found.append((expected.inputs, _compared(original, expected, draw, own, mathematics)))
+    return found
+
+
+def at_own_numbers(
+    original: SignedProgram, double: Runner, data: Iterable[dict[str, Array]], mathematics: float
+) -> list[tuple[dict[str, Array], FamilyEvidence]]:
+    """As ``at_literals``, on data to which the candidate's own numbers were steered."""
+    found = []
+    for number, inputs_there in enumerate(data):
+        (kernel,) = LLVM.compile([original], "float64")
+        reference = Reference(original, kernel)
+        results = _counted(original, reference, inputs_there, discrete=False)
+        if results is not None:
+            expected = _Expected(inputs_there, results, _scale(inputs_there))
+            draw = _Draw(f"own-number {number}", (), discrete=False)
+            own = double.run(inputs_there)
+            evidence = _compared(original, expected, draw, own, mathematics)
+            found.append((inputs_there, evidence))
     return found
 
 

@@ -23,7 +23,7 @@ from steptp_dagster.verify.branches import own_questions, untaken
 from steptp_dagster.verify.budget import too_large
 from steptp_dagster.verify.engine import LLVM, Engine
 from steptp_dagster.verify.evidence import ERROR_FACTOR, MATHEMATICS, gather
-from steptp_dagster.verify.literals import at_literals
+from steptp_dagster.verify.literals import at_literals, at_own_numbers
 from steptp_dagster.verify.luck import without_luck
 from steptp_dagster.verify.original import (
     Original,
@@ -39,6 +39,7 @@ from steptp_dagster.verify.record import (
     Verdict,
     rejection,
 )
+from steptp_dagster.verify.steering import steered
 from steptp_dagster.verify.versions import versions
 
 #: Fewer well-scaled families than this are no evidence.
@@ -108,6 +109,8 @@ def numeric(
         double = engine.compile([candidate], "float64")[0]
         families = gather(reference, working, double)
         literal = at_literals(original, candidate, seed, double, engine, MATHEMATICS)
+        at_roots = steered(original, candidate, seed)
+        literal += at_own_numbers(original, double, at_roots, MATHEMATICS)
         if _fails_only(reasons.UNSTABLE, (*families, *(evidence for _, evidence in literal))):
             unstable = [f.family for f in families if f.failure]
             unlucky = without_luck(reference, seed, unstable, ERROR_FACTOR)

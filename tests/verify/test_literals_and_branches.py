@@ -153,6 +153,28 @@ def test_an_intermediate_that_is_infinite_by_itself_hides_nothing(infinite: str)
     assert verdict.reason in (reasons.UNTAKEN_BRANCH, reasons.MATHEMATICS, reasons.UNSTABLE)
 
 
+@pytest.mark.parametrize(
+    "bump",
+    [
+        "exp(0-((E-12.815)*100000)**2)",
+        "0**abs(floor(E*100)-1281)",
+        "max(0,1-abs(E*7-89.7)*1000)",
+        "exp(0-((A*E-3.217)*100000)**2)",
+        "if_then_else(a<3,0,exp(0-((E*E+E-31.7)*100000)**2))",
+    ],
+)
+def test_a_bump_around_a_number_is_found(bump: str) -> None:
+    """There is no condition; a sum comes near the number on no data but what is steered there."""
+    found = verify(program("A+E", SUM), program(f"A+E+{bump}", SUM))
+    assert found.reason in (reasons.MATHEMATICS, reasons.UNTAKEN_BRANCH)
+
+
+def test_own_numbers_of_right_rewrites_are_no_objection() -> None:
+    original = program("(E-3)*(E-3)-7+A", SUM)
+    assert verify(original, program("E*E-6*E+2+A", SUM)).accepted
+    assert verify(program("E/3+A", SUM), program("(E+3*A+12)/3-4", SUM)).accepted
+
+
 WHOLE = """# input A f32[7]
 # input C i64[7]
 # output D f32[7]
