@@ -95,6 +95,8 @@ REASONS: Final[dict[str, str]] = {
 #: Columns that are no content of a row.
 _NO_CONTENT: Final = ("unit",)
 EXAMPLES: Final = 5
+#: Starts of the names of settings that are part of the key of a survey.
+_OF_STEPS: Final = ("seed", "steps.")
 
 
 class NoBuild(RuntimeError):
@@ -173,7 +175,11 @@ def difference(before: Path, after: Path, tables: Collection[str] = tuple(KEYS))
             for name in KEYS
             if name in tables and name in columns["a"] and name in columns["b"]
         }
-        return Difference(compared, _settings(connection), tuple(_versions(connection, columns)))
+        settings = _settings(connection)
+        versions = [*_versions(connection, columns)]
+        if not any(setting.what.startswith(_OF_STEPS) for setting in settings):
+            versions += _codes(connection, columns)
+        return Difference(compared, settings, tuple(versions))
 
 
 @contextmanager
@@ -318,3 +324,25 @@ def _versions(
         for name in sorted(before.keys() & after.keys()):
             if before[name] != after[name]:
                 yield Change(f"{what} {name}", before[name], after[name])
+
+
+def _codes(
+    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, dict[str, list[str]]]
+) -> list[Change]:
+    """Strategies whose code differs, with digests of their units; all of them as one change.
+
+    The key of a survey names the program, settings of steps and the code of the strategy. So where
+    settings agree and one program's survey is other work, it was other code.
+    """
+    wanted = {"survey_id", "strategy", "unit"}
+    if not all(wanted <= set(columns[side].get("surveys", ())) for side in ("a", "b")):
+        return []
+    rows = connection.execute(
+        "select x.strategy, md5(string_agg(x.unit, '' order by x.survey_id)), "
+        "md5(string_agg(y.unit, '' order by x.survey_id)) "
+        "from a.surveys x join b.surveys y using (survey_id) group by all order by all"
+    ).fetchall()
+    found = [Change(f"code of strategy {row[0]}", *row[1:]) for row in rows if row[1] != row[2]]
+    if len(found) < len(rows) or len(rows) < 2:
+        return found
+    return [Change("code of all strategies", found[0].before, found[0].after)]

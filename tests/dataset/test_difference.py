@@ -170,6 +170,19 @@ def test_settings_and_versions_that_differ_are_told(first: Path, tmp_path: Path)
     ]
 
 
+def test_the_code_of_a_strategy_that_differs_is_told(first: Path, tmp_path: Path) -> None:
+    other = "update surveys set unit = md5(unit)"
+    one = altered(first, tmp_path, f"{other} where strategy = 'loop_split'")
+    assert [c.what for c in one.versions] == ["code of strategy loop_split"]
+    assert one.same
+    every = altered(first, tmp_path, other)
+    assert [c.what for c in every.versions] == ["code of all strategies"]
+    setting = """update build set profile = replace(profile, '"sites":1', '"sites":2')"""
+    asked = altered(first, tmp_path, other, setting)
+    assert [c.what for c in asked.settings] == ["steps.sites"]
+    assert asked.versions == ()
+
+
 def test_a_build_of_an_older_release_can_be_compared(first: Path, tmp_path: Path) -> None:
     found = altered(
         first,
