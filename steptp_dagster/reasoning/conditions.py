@@ -111,7 +111,7 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "both tiles leave work outside", "a tile as long as its loop tiles nothing"
     ),
     "factor-may-be-infinite": Condition(
-        "no infinity gets in", "where infinity meets zero or itself there is no number"
+        "no infinity gets in", "infinity would meet zero or itself, which leaves no number"
     ),
     "factor-may-not-be-positive": Condition(
         "the factor is positive", "a negative one would exchange the larger and the smaller value"
