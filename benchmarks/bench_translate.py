@@ -121,7 +121,9 @@ def run(
     if objection := evidence.objection():
         faults.append(f"{objection[0]}: {objection[1]}")
     with clock.stage("screen"):
-        faults += [f"screen: {what}" for what in (screen(result.signed) if screened else ())]
+        plain = result if form == "composed" else _translated(built, inputs, "composed", clock)
+        screens = screen(plain.signed) if screened and isinstance(plain, Translation) else ()
+        faults += [f"screen: {what}" for what in screens]
     return faults
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from steptp_dagster.dataset.evidence import Evidence, gathered
 from steptp_dagster.dataset.forms import in_form
 from steptp_dagster.dataset.ids import canonical_json
-from steptp_dagster.dataset.injectors import INJECTORS
 from steptp_dagster.dataset.programs import row_of, translation_row
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.small_shapes import sibling_shapes
@@ -69,7 +68,7 @@ def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
     if isinstance(found, TranslationRefusal):
         return _refused(source, found.operator, str(found))
     if twin and own.translated("composed") == found:
-        return _refused(source, "same-as-composed", "it has no view that could be a nest")
+        return _refused(source, "same-as-composed", "it has nothing that could be a nest more")
     if objection := _objection(found.signed):
         return _refused(source, *objection)
     row = row_of(found.signed)
@@ -135,8 +134,12 @@ def _large(source: Row, found: Translation, row: Row) -> dict[str, list[Row]]:
 
 
 def _screened(own: Subject, found: Translation, form: str) -> SignedProgram:
-    """What the screens look at: without code that was put in to be found without effect."""
-    composed = own.translated("composed") if form in INJECTORS else found
+    """What the screens look at: the composed form.
+
+    The others say the same, with code in it that steps are to find: dead, repeated, or step by step
+    what composing leaves out (the mean of a batch norm may be 0).
+    """
+    composed = own.translated("composed") if form != "composed" else found
     return composed.signed if isinstance(composed, Translation) else found.signed
 
 

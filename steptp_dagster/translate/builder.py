@@ -42,6 +42,8 @@ THREADS: Final = 1024
 Scan = Literal["recurrence", "triangular"]
 Body = Callable[[Coords, Coords], Iterable[tuple[Access, Expr]]]
 Reduce = Callable[[Coords, Coords], Expr]
+#: The element at the coordinates that are given one by one.
+Element = Callable[..., Expr]
 
 
 @dataclass(slots=True)
@@ -52,7 +54,8 @@ class Builder:
     operators put on the values of integer inputs which they use as subscripts. ``scan`` is the form
     of running sums and products, ``bounded`` whether subscripts that the program computes are moved
     into range, and ``computed_indices`` becomes true where there are any. ``examples`` holds the
-    least and the largest element of integer inputs in the caller's example.
+    least and the largest element of integer inputs in the caller's example. With ``naive`` what an
+    operator computes in several steps takes a nest for each of them (``step``).
     """
 
     nests: list[Nest] = field(default_factory=list)
@@ -61,6 +64,7 @@ class Builder:
     examples: dict[str, tuple[int, int]] = field(default_factory=dict)
     scan: Scan = "recurrence"
     bounded: bool = False
+    naive: bool = False
     computed_indices: bool = False
     _numbers: "count[int]" = field(default_factory=count)
     _around: tuple[str, ...] = ()
@@ -115,11 +119,15 @@ class Builder:
         """A new intermediate tensor in global memory, which nothing has written yet."""
         return stored(self._provisional(), dtype, shape)
 
-    def compute(self, shape: tuple[int, ...], dtype: str, element: Callable[..., Expr]) -> Value:
+    def compute(self, shape: tuple[int, ...], dtype: str, element: Element) -> Value:
         """A new tensor of ``element(*coords)``, in one nest."""
         new = self.tensor(shape, dtype)
         self.nest(shape, (), lambda c, _: [(target(new, c), element(*c))])
         return new
+
+    def step(self, shape: tuple[int, ...], dtype: str, element: Element) -> Element:
+        """A part of what an operator computes, in the naive form read from a nest of its own."""
+        return self.compute(shape, dtype, element) if self.naive else element
 
     def reduce(
         self,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steptp_dagster.leir.ast import Access, Binary, Compare, Expr, Inf
+from steptp_dagster.translate.builder import Element
 from steptp_dagster.translate.coords import Coord
 from steptp_dagster.translate.operators import Call, Unsupported, operator
 from steptp_dagster.translate.scalars import (
@@ -69,10 +70,6 @@ def _log_one_plus_exp(x: Expr) -> Expr:
     return add(call("max", x, ZERO), call("log", add(ONE, call("exp", neg(call("abs", x))))))
 
 
-def _mish(x: Expr) -> Expr:
-    return mul(x, call("tanh", _log_one_plus_exp(x)))
-
-
 def _sign(x: Expr) -> Expr:
     return choose(compare(x, ">", ZERO), ONE, choose(compare(x, "<", ZERO), literal(-1), ZERO))
 
@@ -97,7 +94,6 @@ UNARY: Final[dict[str, Callable[[Expr], Expr]]] = {
     "log10": lambda x: mul(call("log", x), literal(1 / math.log(10))),
     "log1p": lambda x: call("log", add(ONE, x)),
     "log2": lambda x: mul(call("log", x), literal(1 / math.log(2))),
-    "mish": _mish,
     "neg": neg,
     "reciprocal": lambda x: div(ONE, x),
     "relu": lambda x: call("max", x, ZERO),
@@ -105,11 +101,9 @@ UNARY: Final[dict[str, Callable[[Expr], Expr]]] = {
     "rsqrt": lambda x: div(ONE, call("sqrt", x)),
     "sigmoid": sigmoid,
     "sign": _sign,
-    "silu": lambda x: div(x, add(ONE, call("exp", neg(x)))),
     "sin": lambda x: call("sin", x),
     "sqrt": lambda x: call("sqrt", x),
     "square": lambda x: power(x, 2),
-    "tanh": lambda x: call("tanh", x),
     "trunc": _trunc,
 }
 COMPARISONS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -133,6 +127,53 @@ for _name, _function in UNARY.items():
     _register_unary(_name, _function)
 for _name, _sign_of in COMPARISONS.items():
     _register_comparison(_name, _sign_of)
+
+
+def _tanh(op: Call, x: Element, *, positive: bool = False) -> Element:
+    """``tanh(x)``; in the naive form a quotient of exponentials, with a nest for each of its sides.
+
+    They are ``1-exp(-2*abs(x))`` and ``1+exp(-2*abs(x))``; the sign of ``x`` comes last, if it has
+    one (not ``positive``). Nothing overflows, unlike in ``(exp(x)-exp(-x))/(exp(x)+exp(-x))``.
+    """
+    if not op.builder.naive:
+        return lambda *c: call("tanh", x(*c))
+
+    def shrunk(*c: Coord) -> Expr:
+        size = x(*c) if positive else call("abs", x(*c))
+        return call("exp", mul(literal(-2), size))
+
+    kind = op.accumulator
+    above = op.builder.compute(op.shape, kind, lambda *c: sub(ONE, shrunk(*c)))
+    below = op.builder.compute(op.shape, kind, lambda *c: add(ONE, shrunk(*c)))
+
+    def quotient(*c: Coord) -> Expr:
+        size = div(above(*c), below(*c))
+        return size if positive else choose(compare(x(*c), "<", ZERO), neg(size), size)
+
+    return quotient
+
+
+@operator("aten.tanh.default")
+def tanh(op: Call, x: Value) -> Value:
+    """The hyperbolic tangent."""
+    return op.builder.compute(op.shape, op.dtype, _tanh(op, floating(op, x)))
+
+
+@operator("aten.mish.default")
+def mish(op: Call, x: Value) -> Value:
+    """``x * tanh(softplus(x))``."""
+    smooth = op.builder.step(op.shape, op.accumulator, lambda *c: _log_one_plus_exp(x(*c)))
+    bent = _tanh(op, smooth, positive=True)
+    return op.builder.compute(op.shape, op.dtype, lambda *c: mul(x(*c), bent(*c)))
+
+
+@operator("aten.silu.default")
+def silu(op: Call, x: Value) -> Value:
+    """``x * sigmoid(x)``, a quotient where it is one nest."""
+    if not op.builder.naive:
+        return elementwise(op, lambda a: div(a, add(ONE, call("exp", neg(a)))), x)
+    gate = op.builder.compute(op.shape, op.accumulator, lambda *c: sigmoid(x(*c)))
+    return op.builder.compute(op.shape, op.dtype, lambda *c: mul(x(*c), gate(*c)))
 
 
 def _numeric(op: Call) -> None:
@@ -329,15 +370,20 @@ def gelu(op: Call, x: Value, approximate: str) -> Value:
         half = mul(literal(0.5), a)
         return mul(half, add(ONE, call("erf", div(a, call("sqrt", literal(2))))))
 
-    def with_tanh(a: Expr) -> Expr:
-        inner = add(a, mul(literal(0.044715), power(a, 3)))
-        factor = literal(math.sqrt(2 / math.pi))
-        return mul(mul(literal(0.5), a), add(ONE, call("tanh", mul(factor, inner))))
+    def inner(*c: Coord) -> Expr:
+        cubic = add(x(*c), mul(literal(0.044715), power(x(*c), 3)))
+        return mul(literal(math.sqrt(2 / math.pi)), cubic)
 
-    forms = {"none": exact, "tanh": with_tanh}
-    if approximate not in forms:
+    if approximate == "none":
+        return elementwise(op, exact, x)
+    if approximate != "tanh":
         raise Unsupported("approximate", f"{approximate!r}; none and tanh do")
-    return elementwise(op, forms[approximate], x)
+    bent = _tanh(op, op.builder.step(op.shape, op.accumulator, inner))
+    return op.builder.compute(
+        op.shape,
+        op.dtype,
+        lambda *c: mul(mul(literal(0.5), x(*c)), add(ONE, bent(*c))),
+    )
 
 
 @operator("aten.where.self")

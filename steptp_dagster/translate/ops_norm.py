@@ -4,6 +4,7 @@ import math
 from typing import Final
 
 from steptp_dagster.leir.ast import Expr
+from steptp_dagster.translate.builder import Element
 from steptp_dagster.translate.coords import Coord, Coords
 from steptp_dagster.translate.operators import Call, operator
 from steptp_dagster.translate.ops_reduce import centred_squares, over_rows, rows_of
@@ -24,14 +25,26 @@ def _inverse_root(op: Call, squares: Value, count: int, eps: float) -> Value:
     return op.builder.compute(squares.shape, squares.dtype, element)
 
 
-def _affine(x: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
-    scaled = x if weight is None else mul(x, weight)
-    return scaled if bias is None else add(scaled, bias)
+def _scaled(op: Call, normal: Element, weight: Element | None, bias: Element | None) -> Value:
+    """``normal*weight+bias``, the result of a norm; without parameters ``normal`` itself."""
+    if weight is not None or bias is not None:
+        normal = op.builder.step(op.shape, op.accumulator, normal)
+
+    def element(*c: Coord) -> Expr:
+        scaled = normal(*c) if weight is None else mul(normal(*c), weight(*c))
+        return scaled if bias is None else add(scaled, bias(*c))
+
+    return op.builder.compute(op.shape, op.dtype, element)
 
 
-def at(parameter: Value | None, *coords: Coord) -> Expr | None:
-    """An element of a parameter that may be missing."""
-    return None if parameter is None else parameter(*coords)
+def _deviations(op: Call, x: Value, mean: Element) -> Element:
+    """``x-mean``; with coordinates of ``x``."""
+    return op.builder.step(x.shape, op.accumulator, lambda *c: sub(x(*c), mean(*c)))
+
+
+def _at(parameter: Value | None, *axes: int) -> Element | None:
+    """A parameter that may be missing, read with coordinates of the operand."""
+    return None if parameter is None else lambda *c: parameter(*(c[i] for i in axes))
 
 
 def _layer_norm(
@@ -42,15 +55,12 @@ def _layer_norm(
     scale = _inverse_root(op, squares, count, eps)
     centre, factor = rows_of(mean, axes), rows_of(scale, axes)
 
-    def element(*c: Coord) -> Expr:
-        inner = tuple(c[i] for i in axes)
-        return _affine(
-            mul(sub(x(*c), centre(*c)), factor(*c)),
-            at(weight, *inner),
-            at(bias, *inner),
-        )
+    away = _deviations(op, x, centre)
 
-    return op.builder.compute(x.shape, op.dtype, element), mean, scale
+    def normal(*c: Coord) -> Expr:
+        return mul(away(*c), factor(*c))
+
+    return _scaled(op, normal, _at(weight, *axes), _at(bias, *axes)), mean, scale
 
 
 @operator("aten.layer_norm.default")
@@ -105,11 +115,7 @@ def rms_norm(
     extents = tuple(x.shape[i] for i in axes)
     squares = op.builder.reduce(rows, op.accumulator, extents, add, point)
     factor = rows_of(_inverse_root(op, squares, count, eps), axes)
-    return op.builder.compute(
-        op.shape,
-        op.dtype,
-        lambda *c: _affine(mul(x(*c), factor(*c)), at(weight, *(c[i] for i in axes)), None),
-    )
+    return _scaled(op, lambda *c: mul(x(*c), factor(*c)), _at(weight, *axes), None)
 
 
 @operator("aten.group_norm.default")
@@ -133,12 +139,12 @@ def group_norm(
     mean, squares = centred_squares(op, grouped, axes)
     scale = _inverse_root(op, squares, count, eps)
 
-    def element(*c: Coord) -> Expr:
-        group = (c[0], c[1] // size)
-        normal = mul(sub(x(*c), mean(*group)), scale(*group))
-        return _affine(normal, at(weight, c[1]), at(bias, c[1]))
+    away = _deviations(op, x, lambda *c: mean(c[0], c[1] // size))
 
-    return op.builder.compute(op.shape, op.dtype, element)
+    def normal(*c: Coord) -> Expr:
+        return mul(away(*c), scale(c[0], c[1] // size))
+
+    return _scaled(op, normal, _at(weight, 1), _at(bias, 1))
 
 
 @operator("aten._native_batch_norm_legit_no_training.default")
@@ -153,14 +159,17 @@ def batch_norm(
     eps: float,
 ) -> tuple[Value, ...]:
     """Normalisation per channel with the stored statistics."""
+    root = op.builder.step(
+        variance.shape,
+        op.accumulator,
+        lambda c: call("sqrt", add(variance(c), literal(eps))),
+    )
+    away = _deviations(op, x, lambda *c: mean(c[1]))
 
-    def element(*c: Coord) -> Expr:
-        channel = c[1]
-        root = call("sqrt", add(variance(channel), literal(eps)))
-        normal = div(sub(x(*c), mean(channel)), root)
-        return _affine(normal, at(weight, channel), at(bias, channel))
+    def normal(*c: Coord) -> Expr:
+        return div(away(*c), root(c[1]))
 
-    return (op.builder.compute(op.shape, op.dtype, element),)
+    return (_scaled(op, normal, _at(weight, 1), _at(bias, 1)),)
 
 
 @operator("aten._native_batch_norm_legit.no_stats")
@@ -179,12 +188,12 @@ def batch_norm_of_batch(
     mean, squares = centred_squares(op, x, axes)
     scale = _inverse_root(op, squares, count, eps)
 
-    def element(*c: Coord) -> Expr:
-        channel = c[1]
-        normal = mul(sub(x(*c), mean(channel)), scale(channel))
-        return _affine(normal, at(weight, channel), at(bias, channel))
+    away = _deviations(op, x, lambda *c: mean(c[1]))
 
-    return (op.builder.compute(op.shape, op.dtype, element), mean, scale)
+    def normal(*c: Coord) -> Expr:
+        return mul(away(*c), scale(c[1]))
+
+    return (_scaled(op, normal, _at(weight, 1), _at(bias, 1)), mean, scale)
 
 
 @operator("aten._native_batch_norm_legit_functional.default")

@@ -143,7 +143,7 @@ def translate(
     source: str = "",
     ranges: Mapping[str, tuple[int | float, int | float]] | None = None,
     naive: bool = False,
-    scan: Scan = "recurrence",
+    scan: Scan | None = None,
 ) -> Translation | TranslationRefusal:
     """Translate ``module`` as it computes on inputs of these shapes and dtypes.
 
@@ -152,18 +152,22 @@ def translate(
     variables with theirs. ``ranges`` bounds the values of inputs (by their name in ``forward``,
     both ends inclusive); integer inputs that serve as subscripts are bounded anyway. With ``naive``
     every view of floats or bools is stored by a nest of its own instead of being composed into the
-    subscripts of its readers. ``scan`` is the form of running sums and products: ``recurrence`` (in
-    sequence) or ``triangular`` (each from all before it). What a module writes into its inputs is
-    no result of the call. An operator without translation is refused by name; nothing is skipped.
+    subscripts of its readers, norms and functions of exponentials are written step by step, and
+    what only gives a shape to ``zeros_like`` and its relatives is computed as PyTorch computes it.
+    ``scan`` is the form of running sums and products: ``recurrence`` (in sequence) or
+    ``triangular`` (each from all before it); None is the latter for ``naive``. What a module
+    writes into its inputs is no result of the call. An operator without translation is refused by
+    name; nothing is skipped.
     """
     try:
         exported = export(module, inputs)
     except Exception as error:  # noqa: BLE001 - torch.export raises user and own errors of any type
         return TranslationRefusal("torch.export", "", meaning(error), raised_at(error))
     examples = examples_of(exported, inputs)
+    default: Scan = "triangular" if naive else "recurrence"
     for bounded in (False, True):
-        builder = Builder(scan=scan, bounded=bounded)
-        walk = _Walk(exported, source, ranges or {}, naive, builder, examples)
+        builder = Builder(scan=scan or default, bounded=bounded, naive=naive)
+        walk = _Walk(exported, source, ranges or {}, builder, examples)
         try:
             return walk.run()
         except _Refused as refused:
@@ -184,12 +188,11 @@ class _Walk:
         exported: ExportedProgram,
         source: str,
         ranges: Mapping[str, tuple[int | float, int | float]],
-        naive: bool,
         builder: Builder,
         examples: Mapping[str, tuple[int, int]],
     ) -> None:
         self.examples = examples
-        self.naive = naive
+        self.naive = builder.naive
         self.ranges = ranges
         self.exported = exported
         self.source = source
@@ -229,8 +232,8 @@ class _Walk:
         results = {spec.arg.name for spec in self.results() if hasattr(spec.arg, "name")}
         needed = {n.name for n in nodes if n.op == "output" or n.name in results}
         for node in reversed(nodes):
-            reads = node.op == "call_function" and str(node.target) not in SHAPE_ONLY
-            if reads and node.name in needed:
+            shape_only = str(node.target) in SHAPE_ONLY and not self.naive
+            if node.op == "call_function" and not shape_only and node.name in needed:
                 needed |= {n.name for n in node.all_input_nodes}
         return needed
 

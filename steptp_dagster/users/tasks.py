@@ -111,8 +111,8 @@ def derive(request: Request) -> Reply:
 def translated(request: Request, compare: Compare, in_form: InForm) -> Reply:
     """The LEIR of one sample with what comparing it gave, or the translator's refusal.
 
-    Where ``compared`` is null, ``unexecuted`` says why. ``plain`` is what is screened: the program
-    without what its form put in.
+    Where ``compared`` is null, ``unexecuted`` says why. ``plain`` is what is screened: the composed
+    form.
     """
     _, given = _built(request, request["text"], request["shape"])
     if request["dtype"] and not _is(given, request["dtype"]):
@@ -122,12 +122,11 @@ def translated(request: Request, compare: Compare, in_form: InForm) -> Reply:
         return {"refusal": _refusal(found, given)}
     composed = _translated(request, given) if request["form"] != "composed" else found
     if request["twin"] and composed == found:
-        same = TranslationRefusal("same-as-composed", "", "it has no view to store", "")
+        same = TranslationRefusal("same-as-composed", "", "it has nothing to take apart", "")
         return {"refusal": _refusal(same, given)}
-    plain = found if request["form"] == "naive" else composed
     reply = {
         "leir": write(found.signed),
-        "plain": write(plain.signed if isinstance(plain, Translation) else found.signed),
+        "plain": write((composed if isinstance(composed, Translation) else found).signed),
         "names": {name: given.shown(of) for name, of in found.names.items()},
         "origins": [
             {"operator": o.operator, "nests": [o.first, o.last], "location": o.location}

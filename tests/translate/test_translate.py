@@ -5,6 +5,7 @@ import random
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from steptp_dagster.leir.cost import cost
 from steptp_dagster.leir.fileform import write
@@ -15,6 +16,7 @@ from steptp_dagster.leir.printer import to_text
 from steptp_dagster.leir.validity import check
 from steptp_dagster.lowering import run
 from steptp_dagster.sources.registry import SOURCES
+from steptp_dagster.strategies.registry import strategies
 from steptp_dagster.translate.fidelity import fidelity
 from steptp_dagster.translate.reference import bind
 from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
@@ -204,14 +206,78 @@ class Shifted(nn.Module):
         return x @ x + torch.zeros_like(x.T @ x[:, :4]) + x.new_ones(x[:1].shape)
 
 
-@pytest.mark.parametrize("naive", [False, True], ids=["composed", "naive"])
-def test_a_tensor_that_only_gives_its_shape_is_not_computed(naive: bool) -> None:
+def test_a_tensor_that_only_gives_its_shape_is_not_computed() -> None:
     inputs = (torch.randn(4, 4),)
-    translation = translate(Shifted(), inputs, naive=naive)
-    assert isinstance(translation, Translation)
+    translation = translated(Shifted(), inputs)
     assert fidelity(Shifted(), inputs, translation).faithful
     assert dead_equations(translation.signed) == ()
     assert [o.operator for o in translation.origins].count("aten.matmul.default") == 1
+
+
+def test_in_the_naive_form_it_is_dead_code() -> None:
+    """As in PyTorch, which computes it."""
+    inputs = (torch.randn(4, 4),)
+    translation = translated(Shifted(), inputs, naive=True)
+    assert fidelity(Shifted(), inputs, translation).faithful
+    assert [o.operator for o in translation.origins].count("aten.matmul.default") == 2
+    dead = {path[0] for path in dead_equations(translation.signed)}
+    of_shapes = [o for o in translation.origins if dead & {*range(o.first, o.last)}]
+    assert [o.operator.split(".")[1] for o in of_shapes] == ["permute", "matmul"]
+
+
+class Activations(nn.Module):
+    """Operators that are several steps, one after the other."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.names = names
+        self.norm = nn.BatchNorm2d(3).eval()
+        self.norm.running_mean = torch.tensor([0.5, -1.0, 2.0])
+        self.norm.running_var = torch.tensor([0.25, 1.0, 3.0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for name in self.names:
+            match name:
+                case "gelu":
+                    x = functional.gelu(x, approximate="tanh")
+                case "batch_norm":
+                    x = self.norm(x)
+                case "layer_norm":
+                    x = functional.layer_norm(x, x.shape[-2:])
+                case "cumsum":
+                    x = x.cumsum(1)
+                case _:
+                    x = getattr(functional, name)(x)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("name", "composed", "naive"),
+    [
+        ("tanh", 1, 3),
+        ("mish", 1, 4),
+        ("gelu", 1, 4),
+        ("silu", 1, 2),
+        ("batch_norm", 1, 4),
+        ("layer_norm", 5, 6),
+        ("cumsum", 1, 1),
+        ("relu", 1, 1),
+    ],
+)
+def test_naive_operators_take_a_nest_for_each_step(name: str, composed: int, naive: int) -> None:
+    """Faithful also where exponentials overflow or vanish, and for data without any size."""
+    x = torch.randn(2, 3, 2, 4) * torch.tensor([1e-6, 1.0, 30.0, 1000.0])
+    module = Activations(name)
+    for form, nests in ((False, composed), (True, naive)):
+        translation = translated(module, (x,), naive=form)
+        assert len(translation.signed.program.nests) == nests
+        assert fidelity(module, (x,), translation).faithful
+
+
+def test_the_sides_of_a_naive_tanh_are_independent() -> None:
+    translation = translated(Activations("tanh"), (torch.randn(1, 2, 2, 2),), naive=True)
+    reordered = strategies()["expression_reorder"].survey(translation.signed)
+    assert [site.path for site in reordered.sites] == [(0,)]
 
 
 def test_naive_translation_stores_views() -> None:

@@ -109,11 +109,11 @@ def test_guards_have_an_effect(guard: str) -> None:
     assert screen(translated(module, (torch.randn(ROWS),)).signed) == ()
 
 
-def _screened(program: str, seed: int, *, naive: bool = False) -> tuple[str, ...]:
+def _screened(program: str, seed: int) -> tuple[str, ...]:
     source = SOURCES[program]
     (shape,) = source.sample(random.Random(seed), 1)
     built = source.build(shape)
-    signed = translated(built.module, built.example(0), built.ranges, naive=naive).signed
+    signed = translated(built.module, built.example(0), built.ranges).signed
     return tuple(sorted({what.split(":")[0] for what in screen(signed)}))
 
 
@@ -134,7 +134,6 @@ def test_programs_of_the_library(program: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("naive", [False, True], ids=["composed", "naive"])
 @pytest.mark.parametrize("program", [*LEVEL_1, *LEVEL_2])
-def test_all_programs_of_the_library(program: str, naive: bool) -> None:
-    assert _screened(program, 0, naive=naive) == REDUNDANT.get(program, ())
+def test_all_programs_of_the_library(program: str) -> None:
+    assert _screened(program, 0) == REDUNDANT.get(program, ())
