@@ -76,7 +76,7 @@ def strategies(as_json: bool) -> None:
 @click.option("--program", "name", help="Which program of a file that has several.")
 @click.option("--dtype", help="Precision (default: f32; of a file: as it is given).")
 @click.option("--seed", default=0, show_default=True, help="Chooses a library program's shape.")
-@click.option("--naive", is_flag=True, help="A nest for every view, instead of composing them.")
+@click.option("--naive", is_flag=True, help="A nest for every view and step of an operator.")
 @click.option("--timeout", default=60.0, show_default=True, help="Most seconds that a file gets.")
 @click.option("--memory", default=4096, show_default=True, help="Most MiB that a file gets.")
 @json_option
