@@ -149,7 +149,7 @@ def counts(report: Report) -> dict[str, int]:
 def version(store: Store, table: pa.DataFrameSchema, programs: Sequence[str]) -> str:
     """The data version of a table: the digest of its finished files and those made with it."""
     names = (str(table.name), *BESIDE.get(str(table.name), ()))
-    return digest("version", *(store.content(name, p) for p in programs for name in names))
+    return digest("version", *store.contents([(name, p) for p in programs for name in names]))
 
 
 def accepted(
