@@ -1,14 +1,14 @@
 """Checks of the statistics: every strategy is there, and the distribution did not drift."""
 
-import os
 from typing import Final
 
 import dagster as dg
+import duckdb
 import polars as pl
 
 from assets.common import share
 from assets.statistics import statistics
-from resources.build import Build
+from resources.build import Build, fraction
 from resources.store import ParquetStore
 from resources.warehouse import Warehouse
 from steptp_dagster.dataset.card import markdown
@@ -22,6 +22,7 @@ COMPLETE: Final = ("default", "full")
 #: Environment variable: the largest drift that does not stop a build.
 DRIFT_VARIABLE: Final = "STEPTP_DRIFT"
 LIMIT: Final = 0.5
+_MOST: Final = fraction(DRIFT_VARIABLE, LIMIT)
 #: From here on a drift is a warning.
 NOTEWORTHY: Final = 0.1
 DIMENSIONS: Final = ("strategy", "family", "dtype", "split")
@@ -65,13 +66,13 @@ def drift(store: ParquetStore, build: Build, warehouse: Warehouse) -> dg.AssetCh
         with warehouse.read() as connection:
             same = profile_of(connection).settings() == build.profile.settings()
             last = connection.sql("from statistics").pl()
-    except (NoWarehouse, ValueError) as error:
+    except (NoWarehouse, duckdb.Error, ValueError) as error:
         return dg.AssetCheckResult(passed=True, description=f"nothing to compare with: {error}")
     if not same:
         return dg.AssetCheckResult(passed=True, description="the last build had another profile")
     now = store.files.read(STATISTICS, WHOLE)
     moved = {name: distance(last, now, name) for name in DIMENSIONS}
-    most, limit = max(moved.values()), float(os.environ.get(DRIFT_VARIABLE, LIMIT))
+    most, limit = max(moved.values()), _MOST
     grave = most > limit
     return dg.AssetCheckResult(
         passed=most <= min(NOTEWORTHY, limit),

@@ -26,7 +26,7 @@ PROGRESS_TAG = "steptp/progress"
 
 
 class BadSetting(ValueError):
-    """An environment variable that should be a number and is not."""
+    """An environment variable that should be a number, or one of some size, and is not."""
 
 
 def number(variable: str) -> int:
@@ -35,6 +35,18 @@ def number(variable: str) -> int:
     if not text.isdecimal():
         raise BadSetting(f"{variable}={text!r} is not a number from 0 on")
     return int(text)
+
+
+def fraction(variable: str, default: float) -> float:
+    """A share, 0..1, in an environment variable. Raises BadSetting."""
+    text = os.environ.get(variable, str(default))
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:  # true for NaN too
+        raise BadSetting(f"{variable}={text!r} is not a share from 0 to 1")
+    return value
 
 
 def run_row(job: str, profile: str) -> Row:

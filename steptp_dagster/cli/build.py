@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from steptp_dagster import paths
+from steptp_dagster.cli.home import instance, writable
 from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say
 from steptp_dagster.cli.storage import stage_files, storage_option
 from steptp_dagster.cli.users import chosen, users_option
+from steptp_dagster.cli.warehouse import data_option
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -47,7 +49,7 @@ select message from (
 
 @click.command()
 @click.option("--profile", default="default", show_default=True, help="Name, or path of a .yaml.")
-@click.option("--data", type=click.Path(path_type=Path), help="Data folder (default: data/).")
+@data_option
 @click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes; 0: every core.")
 @click.option(
     "--set",
@@ -88,12 +90,12 @@ def build(
         raise Failure("\n".join(map(str, broken)))
     if data is not None:
         os.environ[paths.DATA_VARIABLE] = str(data.resolve())
+    writable(paths.data())
     if storage is not None:
         os.environ[paths.STORAGE_VARIABLE] = storage
     stage_files(paths.data(), storage)
     os.environ["STEPTP_PROFILE"] = profile
     os.environ["STEPTP_WORKERS"] = str(workers)
-    os.environ[paths.HOME_VARIABLE] = str(paths.dagster_home())
     start = time.monotonic()
     apart = f", stage files in {shown(paths.storage())}" if paths.storage() else ""
     say(f"Building profile {profile} into {paths.data()}{apart}")
@@ -117,11 +119,16 @@ def build(
 def run() -> "dg.ExecuteInProcessResult":
     """Run the job ``build`` for all programs under the project's Dagster home."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    from steptp_dagster.definitions import defs, settings, synchronise
+    from resources.build import BadSetting
+    from resources.executors import BadExecutor
 
+    try:
+        from steptp_dagster.definitions import defs, settings, synchronise
+    except (BadSetting, BadExecutor) as error:
+        raise Failure(str(error)) from error
     config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-    with _instance() as instance:
-        programs = synchronise(instance, settings.profile)
+    with instance(quiet=True) as dagster:
+        programs = synchronise(dagster, settings.profile)
         tags = {
             "dagster/asset_partition_range_start": programs[0],
             "dagster/asset_partition_range_end": programs[-1],
@@ -129,25 +136,8 @@ def run() -> "dg.ExecuteInProcessResult":
         }
         job = defs.resolve_job_def("build")
         return job.execute_in_process(
-            instance=instance, tags=tags, run_config=config, raise_on_error=False
+            instance=dagster, tags=tags, run_config=config, raise_on_error=False
         )
-
-
-def _instance() -> "dg.DagsterInstance":
-    """The project's instance, but with the steps' output left on the console.
-
-    Dagster copies it to files with three helper processes a step. Here nobody reads the files, and
-    the helpers answer Ctrl-C with tracebacks.
-    """
-    import dagster as dg
-    from dagster._core.instance.ref import InstanceRef
-    from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
-
-    home = os.environ[paths.HOME_VARIABLE]
-    quiet = {"module": NoOpComputeLogManager.__module__, "class": NoOpComputeLogManager.__name__}
-    return dg.DagsterInstance.from_ref(
-        InstanceRef.from_dir(home, overrides={"compute_logs": quiet})
-    )
 
 
 def _interrupted(result: "dg.ExecuteInProcessResult") -> bool:
@@ -157,20 +147,32 @@ def _interrupted(result: "dg.ExecuteInProcessResult") -> bool:
 
 
 def _why(result: "dg.ExecuteInProcessResult") -> str:
-    """Which step or check failed, and the innermost message."""
+    """Which steps and blocking checks failed, and the innermost messages."""
+    import dagster as dg
+
     failed = []
     for event in result.get_step_failure_events():
         error: Any = event.step_failure_data.error
         while error is not None and error.cause is not None:
             error = error.cause
-        message = " ".join(str(error.message).split()) if error is not None else "no message"
-        failed.append(f"{event.step_key}: {message}")
+        # A check that stops a build fails its step too, in words that say less.
+        if error is None or error.cls_name != "DagsterAssetCheckFailedError":
+            failed.append(f"{event.step_key}: {_said(error)}")
     broken = [
         f"check {e.check_name} of {e.asset_key.to_user_string()}: {e.description}"
         for e in result.get_asset_check_evaluations()
-        if not e.passed
+        if not e.passed and e.severity == dg.AssetCheckSeverity.ERROR
     ]
-    return f"the build failed (run {result.run_id}); " + "; ".join(broken or failed)
+    return f"the build failed (run {result.run_id}); " + "; ".join([*failed, *broken])
+
+
+def _said(error: Any) -> str:  # noqa: ANN401 - dagster's form of an exception
+    """An exception's own words; a class of ours in front of them says nothing to a reader."""
+    if error is None:
+        return "no message"
+    words = " ".join(str(error.message).split())
+    module, _, rest = words.partition(f"{error.cls_name}: ")
+    return rest if module.startswith(("steptp_dagster.", "resources.", "assets.")) else words
 
 
 def summarise(data: Path, seconds: float, run_id: str) -> dict[str, Any]:

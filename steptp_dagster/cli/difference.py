@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, table
+from steptp_dagster.cli.output import REJECTED, Failure, NamedPath, emit, json_option, table
 
 if TYPE_CHECKING:
     from steptp_dagster.dataset.difference import Difference, Side
@@ -16,8 +16,8 @@ _WIDTH = 60
 
 
 @click.command()
-@click.argument("before", metavar="BUILD_A", type=click.Path(path_type=Path))
-@click.argument("after", metavar="BUILD_B", type=click.Path(path_type=Path))
+@click.argument("before", metavar="BUILD_A", type=NamedPath())
+@click.argument("after", metavar="BUILD_B", type=NamedPath())
 @json_option
 @click.pass_context
 def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> None:

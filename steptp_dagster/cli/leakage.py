@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, say, table
+from steptp_dagster.cli.output import REJECTED, Failure, NamedPath, emit, json_option, say, table
 from steptp_dagster.cli.warehouse import data_option, fetch, opened
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ where s.program in (select program from filtered_dataset where split = 'train') 
 @click.command()
 @click.option(
     "--against",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=NamedPath(exists=True, file_okay=False),
     help="Folder with problems from outside: .py (as in --user-programs) and .leir files.",
 )
 @click.option(

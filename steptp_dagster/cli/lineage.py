@@ -1,13 +1,12 @@
 """``steptp lineage``: what a row was made from, and what was made from it."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from steptp_dagster import paths
+from steptp_dagster.cli.home import instance
 from steptp_dagster.cli.ids import Found, find, plain
 from steptp_dagster.cli.output import Failure, emit, json_option, table
 from steptp_dagster.cli.warehouse import data_option, fetch, opened
@@ -269,18 +268,15 @@ def add_events(links: Sequence[Link]) -> None:
 
     ``event`` is the id in Dagster's event log, where that is kept; else None.
     """
-    import dagster as dg
-
-    os.environ[paths.HOME_VARIABLE] = home = str(paths.dagster_home())
     known: dict[tuple[str, str, str], int | None] = {}
-    with dg.DagsterInstance.from_config(home) as instance:
+    with instance() as events:
         for link in links:
             if link["run_id"] is None:
                 link["event"] = None
                 continue
             key = (link["asset"], link["partition"], link["run_id"])
             if key not in known:
-                known[key] = _event(instance, *key)
+                known[key] = _event(events, *key)
             link["event"] = known[key]
 
 

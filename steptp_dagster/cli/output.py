@@ -30,6 +30,25 @@ class Failure(click.ClickException):
         click.echo(f"steptp: {self.message}", err=True)
 
 
+class NamedPath(click.Path):
+    """A path that is named: the empty text, as of a variable that is not set, is none."""
+
+    def __init__(self, *, exists: bool = False, file_okay: bool = True) -> None:
+        super().__init__(exists=exists, file_okay=file_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's own signature
+        """The path; Python would take the empty text for the current folder."""
+        if value == "":
+            self.fail("the name is empty; leave the option out, or name a folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def unwritten(target: Path, error: OSError) -> Failure:
+    """Why a file or folder that a command should write is not there, and what to do."""
+    advice = "make room, change the mode of the folder, or name another with --to"
+    return Failure(f"{target} is not written: {error.strerror or error}; {advice}", REJECTED)
+
+
 def json_option(command: F) -> F:
     """Add ``--json`` (parameter ``as_json``) to a command."""
     return click.option(

@@ -1,17 +1,18 @@
 """``steptp report``: plots of a data set as one HTML page."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from steptp_dagster import paths
-from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option
+from steptp_dagster.cli.output import NamedPath, emit, json_option, unwritten
 from steptp_dagster.cli.warehouse import data_option, opened
 
 
 @click.command()
-@click.option("--to", type=click.Path(path_type=Path), help="File (default: data/report.html).")
+@click.option("--to", type=NamedPath(), help="File (default: data/report.html).")
 @data_option
 @json_option
 def report(to: Path | None, data: Path | None, as_json: bool) -> None:
@@ -29,7 +30,8 @@ def report(to: Path | None, data: Path | None, as_json: bool) -> None:
         aside.write_text(page, encoding="utf-8")
         os.replace(aside, target)
     except OSError as error:
-        raise Failure(f"{target}: {error.strerror or error}", REJECTED) from error
+        raise unwritten(target, error) from error
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
     emit({"file": str(target), "bytes": len(page.encode())}, str(target), as_json=as_json)

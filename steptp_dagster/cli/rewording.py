@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from steptp_dagster.cli.output import Failure, emit, json_option, say
+from steptp_dagster.cli.output import Failure, NamedPath, emit, json_option, say
 from steptp_dagster.cli.warehouse import data_option, fetch, opened
 
 
@@ -21,9 +21,7 @@ from steptp_dagster.cli.warehouse import data_option, fetch, opened
     help="Environment variable that holds the key; it is written nowhere.",
 )
 @click.option("--limit", default=10, show_default=True, help="How many records.")
-@click.option(
-    "--output", type=click.Path(path_type=Path), help="File (default: beside the export)."
-)
+@click.option("--output", type=NamedPath(), help="File (default: beside the export).")
 @data_option
 @json_option
 def reword(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steptp_dagster import paths
-from steptp_dagster.cli.output import REJECTED, Failure, say
+from steptp_dagster.cli.output import REJECTED, Failure, NamedPath, say
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.users.files import UserFile, file_of, files_in, read
 from steptp_dagster.users.isolation import Limits
@@ -25,7 +25,7 @@ def users_option(command: Any) -> Any:  # noqa: ANN401 - a decorator
     return click.option(
         "--user-programs",
         "users",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=NamedPath(file_okay=False),
         help="Folder with users' .py files (default: the profile's).",
     )(command)
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steptp_dagster import paths
-from steptp_dagster.cli.output import REJECTED, Failure, emit, json_option, spelling_option, table
+from steptp_dagster.cli.output import (
+    Failure,
+    NamedPath,
+    emit,
+    json_option,
+    spelling_option,
+    table,
+    unwritten,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,9 +46,7 @@ METRICS = (
 
 def data_option(command: Any) -> Any:  # noqa: ANN401 - a decorator
     """Add ``--data DIR`` (parameter ``data``: a path, or None for the default) to a command."""
-    return click.option(
-        "--data", type=click.Path(path_type=Path), help="Data folder (default: data/)."
-    )(command)
+    return click.option("--data", type=NamedPath(), help="Data folder (default: data/).")(command)
 
 
 @contextmanager
@@ -153,7 +159,7 @@ def _short(value: object) -> object:
 
 
 @click.command()
-@click.option("--to", type=click.Path(path_type=Path), help="Folder (default: data/export).")
+@click.option("--to", type=NamedPath(), help="Folder (default: data/export).")
 @click.option(
     "--format",
     "formats",
@@ -179,6 +185,8 @@ def export(
     from steptp_dagster.dataset.respelling import NotLeir
 
     target = to or (data or paths.data()) / "export"
+    if target.exists() and not target.is_dir():
+        raise Failure(f"{target} is a file; name an empty or a new folder")
     if target.exists() and any(target.iterdir()) and not (target / MANIFEST).exists():
         raise Failure(f"{target} has other things in it; name an empty or a new folder")
     with opened(data) as connection:
@@ -187,7 +195,7 @@ def export(
         except NotLeir as error:
             raise Failure(str(error)) from error
         except OSError as error:
-            raise Failure(f"{target}: {error.strerror or error}", REJECTED) from error
+            raise unwritten(target, error) from error
     names = files(folder)
     state = "written" if written else "unchanged"
     result = {"folder": str(folder), "written": written, "files": names}

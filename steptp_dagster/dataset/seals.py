@@ -3,8 +3,9 @@
 A build that finds neither changed looks at no unit of it. A seal names everything that a stage
 could depend on (all code and releases, the whole profile, plug-ins that are broken, the bytes of
 the files read) and the bytes of every file written. That is too much rather than too little: where
-anything differs, ``incremental`` looks unit by unit, as without a seal. A part with rows that are
-to be made again (``Stage.again``) gets none.
+anything differs, ``incremental`` looks unit by unit, as without a seal. A written file with other
+bytes than its seal names counts as spoilt. A part with rows that are to be made again
+(``Stage.again``) gets no seal.
 
     stages/<stage>.seal/<program>.json
 """
@@ -95,19 +96,26 @@ class Seals:
         Raises PartitionBusy, NotWritten, and whatever ``update`` raises.
         """
         with self.store.locked(f"{part.name}.seal", program):
-            path = self.store.root / f"{part.name}.seal" / f"{program}.json"
-            self.store.bring(path)
-            made_from, seal = self._made_from(part, program), _read(path)
-            fits = seal is not None and seal.made_from == made_from
-            if seal is not None and fits and seal.files == self._written(part, program):
-                return Report(0, seal.units, 0, seal.rows)
-            self.store.remove(path)
+            made_from, seal = (
+                self._made_from(part, program),
+                seal_of(self.store, part.name, program),
+            )
+            if seal is not None:
+                written = self._written(part, program)
+                if seal.made_from == made_from and seal.files == written:
+                    return Report(0, seal.units, 0, seal.rows)
+                # Whoever writes removes the seal first: these files were changed by somebody else,
+                # or by a disk that fails, and nothing in them can be believed.
+                for name, content in written.items():
+                    if content is not None and content != seal.files.get(name, content):
+                        self.store.remove(self.store.part(name, program))
+            self.store.remove(_path(self.store, part.name, program))
             report = update()
             # Asked once more: what the part reads may have been written meanwhile.
             if self._settled(part, program) and made_from == self._made_from(part, program):
                 units = report.new + report.kept
                 seal = Seal(made_from, self._written(part, program), units, report.rows)
-                self.store.write_bytes(path, _text(seal))
+                self.store.write_bytes(_path(self.store, part.name, program), _text(seal))
             return report
 
     def _made_from(self, part: Part, program: str) -> str:
@@ -158,12 +166,18 @@ def library_digest() -> str:
     return total.hexdigest()
 
 
-def _read(path: Path) -> Seal | None:
-    """The seal, or None where there is none or it cannot be read."""
+def seal_of(store: Store, part: str, program: str) -> Seal | None:
+    """The seal of a part, or None where there is none or it cannot be read."""
+    path = _path(store, part, program)
+    store.bring(path)
     try:
         return Seal(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def _path(store: Store, part: str, program: str) -> Path:
+    return store.root / f"{part}.seal" / f"{program}.json"
 
 
 def _text(seal: Seal) -> bytes:

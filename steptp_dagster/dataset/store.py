@@ -46,7 +46,7 @@ class NotWritten(RuntimeError):
 
 
 class SpoiltFile(RuntimeError):
-    """A finished file that cannot be read: cut short, or not Parquet."""
+    """A finished file that cannot be read: cut short, not Parquet, or not ours to read."""
 
 
 def write_aside(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None) -> None:
@@ -214,10 +214,14 @@ class Store:
         return self.contents([(table, program)])[0]
 
     def contents(self, files: Sequence[tuple[str, str]]) -> list[str | None]:
-        """Digests of the bytes of finished files, by table and program."""
+        """Digests of the bytes of finished files, by table and program. Raises SpoiltFile."""
         paths = [self.part(*file) for file in files]
         self.bring(*paths)
-        return [file_digest(path) for path in paths]
+        try:
+            return [file_digest(path) for path in paths]
+        except PermissionError as error:
+            said = "may not be read; change its owner or mode, or remove it to have it made again"
+            raise SpoiltFile(f"{error.filename} {said}") from None
 
     def digest(self, table: str, program: str) -> str | None:
         """What a finished file says that it was made from, or None."""

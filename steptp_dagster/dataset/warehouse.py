@@ -52,7 +52,7 @@ MERGES = {
 
 
 class NoWarehouse(RuntimeError):
-    """There is no warehouse file yet, or another process has it open for writing."""
+    """There is no warehouse file that can be read, or another process has it open for writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +182,21 @@ def profile_of(connection: duckdb.DuckDBPyConnection) -> Profile:
 
 @contextmanager
 def connect(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the warehouse read-only. Raises NoWarehouse where there is none."""
+    """Open the warehouse read-only. Raises NoWarehouse where there is none that can be read."""
     if not path.exists():
         raise NoWarehouse(f"no warehouse at {path}: run `steptp build` first")
     try:
         connection = duckdb.connect(str(path), read_only=True)
     except duckdb.IOException as error:
-        if "lock" not in str(error):
-            raise
+        said = " ".join(str(error).split())
+        if "lock" in said:
+            raise NoWarehouse(
+                f"{path} is open for writing in another process: end it, and open the file "
+                f"read-only (duckdb -readonly); a build replaces it all the same ({said})"
+            ) from None
         raise NoWarehouse(
-            f"{path} is open for writing in another process: end it, and open the file read-only "
-            f"(duckdb -readonly); a build replaces it all the same ({' '.join(str(error).split())})"
+            f"{path} cannot be read; change its mode, or remove it: `steptp build` makes it again "
+            f"({said})"
         ) from None
     try:
         yield connection

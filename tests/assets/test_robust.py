@@ -10,7 +10,7 @@ import pytest
 
 from assets import running
 from assets.partitions import backfill_policy
-from resources.build import BadSetting, number
+from resources.build import BadSetting, fraction, number
 from steptp_dagster.dataset import store as store_module
 from steptp_dagster.dataset.store import PartitionBusy, Store
 from tests.support.light_graph import Graph, computed
@@ -84,6 +84,20 @@ def test_a_number_that_is_none_is_said(text: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("STEPTP_WORKERS", text)
     with pytest.raises(BadSetting, match=r"STEPTP_WORKERS=.* is not a number from 0 on"):
         number("STEPTP_WORKERS")
+
+
+@pytest.mark.parametrize("text", ["half", "-0.1", "1.5", "nan", ""])
+def test_a_share_that_is_none_is_said(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTP_DRIFT", text)
+    with pytest.raises(BadSetting, match=r"STEPTP_DRIFT=.* is not a share from 0 to 1"):
+        fraction("STEPTP_DRIFT", 0.5)
+
+
+def test_a_share_has_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEPTP_DRIFT", raising=False)
+    assert fraction("STEPTP_DRIFT", 0.5) == 0.5
+    monkeypatch.setenv("STEPTP_DRIFT", "0.25")
+    assert fraction("STEPTP_DRIFT", 0.5) == 0.25
 
 
 def test_backfills_are_one_run_unless_a_cluster_wants_several(

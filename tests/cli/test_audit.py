@@ -46,7 +46,7 @@ def one(run: Run, query: str) -> str:
 
 CHAINED = (
     "select record_id from filtered_dataset join transformed_steps on step_id = step_ids[-1] "
-    "where step_depth = 1 and program = 'softmax' order by 1 limit 1"
+    "where step_depth = 1 and program = 'softmax' and task = 'single' order by 1 limit 1"
 )
 
 

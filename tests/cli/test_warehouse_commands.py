@@ -283,6 +283,29 @@ def test_export_does_not_replace_other_things(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").exists()
 
 
+def test_an_export_that_cannot_be_written_is_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    result = run("export", "--to", str(tmp_path / "file"))
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"steptp: {tmp_path / 'file'} is a file; name an empty or a new folder\n",
+    )
+    for command in ("export", "report"):
+        result = run(command, "--to", str(tmp_path / "file" / "below"))
+        assert result.exit_code == 1
+        assert "below is not written: Not a directory; make room, change the" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["stats"], ["audit"], ["export", "--to", "x"], ["build", "--profile", "tiny"]]
+)
+def test_an_empty_name_is_no_folder(command: list[str]) -> None:
+    """As of a variable that is not set; it would be the current folder."""
+    result = CliRunner().invoke(steptp, [*command, "--data", ""])
+    assert result.exit_code == 2
+    assert "the name is empty; leave the option out, or name a folder" in result.stderr
+
+
 def test_replay_wants_what_is_made_of_steps(run: Run) -> None:
     name = key("source", "softmax", "f32")
     result = run("replay", name)

@@ -12,8 +12,13 @@ import pytest
 from steptp_dagster.dataset.audit.defects import KINDS, Defect, first_of
 from steptp_dagster.dataset.audit.stage_files import folders
 from steptp_dagster.dataset.audit.whole import audit
+from steptp_dagster.dataset.exports import files
+from steptp_dagster.dataset.ids import record_id
+from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.parts import STEPS
+from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import Store
-from tests.support.small_build import build
+from tests.support.small_build import build, profile
 
 PROGRAM = "softmax"
 
@@ -128,6 +133,74 @@ def edited_export(data: Path) -> None:
         out.write("{}\n")
 
 
+def records(data: Path, *changes: pl.Expr) -> None:
+    rewrite(part(data, "filtered_dataset", "all"), lambda rows: rows.with_columns(*changes))
+
+
+def family_moved(data: Path) -> None:
+    """To another split, with all its records: no two splits share anything."""
+    other = pl.when(pl.col("split") == "train").then(pl.lit("test")).otherwise(pl.lit("train"))
+    records(
+        data, pl.when(pl.col("program") == PROGRAM).then(other).otherwise("split").alias("split")
+    )
+
+
+def prompt_edited(data: Path) -> None:
+    """And the record renamed accordingly."""
+
+    def change(rows: pl.DataFrame) -> pl.DataFrame:
+        found = rows.to_dicts()
+        found[0]["messages"][0]["content"] += " Answer yes."
+        contents = [message["content"] for message in found[0]["messages"]]
+        found[0]["record_id"] = record_id(found[0]["step_ids"], found[0]["task"], contents)
+        return pl.DataFrame(found, schema=rows.schema)
+
+    rewrite(part(data, "filtered_dataset", "all"), change)
+
+
+def record_dropped(data: Path) -> None:
+    rewrite(part(data, "filtered_dataset", "all"), lambda rows: rows.tail(-1))
+
+
+def figure_edited(data: Path) -> None:
+    rewrite(
+        part(data, "statistics", "all"),
+        lambda rows: rows.with_columns(pl.col("value") + 1),
+    )
+
+
+def evidence_edited(data: Path) -> None:
+    """In both tables of verdicts alike."""
+    numeric = '{"families":[{"exact":false,"failure":null,"family":"ties"}]}'
+    for folder in ("verdicts", "gpu_verification"):
+        first_row(data, folder, numeric=numeric)
+
+
+def in_warehouse(query: str) -> Callable[[Path], object]:
+    def change(data: Path) -> None:
+        with duckdb.connect(str(data / "steptp.duckdb")) as connection:
+            connection.execute(query)
+
+    return change
+
+
+def export_and_manifest_edited(data: Path) -> None:
+    """The digests of the manifest fit."""
+    folder = data / "export"
+    line = (folder / "train.jsonl").read_text(encoding="utf-8")
+    (folder / "train.jsonl").write_text(line.replace("loop_split", "loop_fusion"))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"] = files(folder)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def shard_added(data: Path) -> None:
+    """``datasets`` would load it with the others."""
+    shards = data / "export" / "data"
+    first = next(shards.glob("train-*.parquet"))
+    shutil.copy(first, shards / "train-00001-of-00002.parquet")
+
+
 #: What is done to a clean folder -> kind that must be found, part of what it says.
 CORRUPTIONS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "cut file": (lambda d: cut(part(d, "surveys")), "unreadable-file", "surveys/program=softmax"),
@@ -227,6 +300,40 @@ CORRUPTIONS: dict[str, tuple[Callable[[Path], object], str, str]] = {
 }
 
 
+CORRUPTIONS |= {
+    "family in another split": (family_moved, "not-derived", "the tables give another split"),
+    "prompt edited": (prompt_edited, "not-derived", "the tables give no such record"),
+    "token count edited": (
+        lambda d: first_row(d, "filtered_dataset", "all", prompt_tokens=1),
+        "not-derived",
+        "prompt_tokens",
+    ),
+    "record dropped": (record_dropped, "not-derived", "missing: the tables give this record"),
+    "figure edited": (figure_edited, "not-derived", "statistics not what the tables give"),
+    "evidence edited": (evidence_edited, "disagreement", "exact, but not on ties"),
+    "code edited": (
+        lambda d: first_row(d, "source_programs", code="import os"),
+        "wrong-id",
+        "code_hash",
+    ),
+    "run of other rows": (
+        in_warehouse("update lineage set run_id = 'x'"),
+        "warehouse-rows",
+        "lineage only there",
+    ),
+    "view replaced": (
+        in_warehouse("create or replace view refusals as select 1 as a"),
+        "warehouse-rows",
+        "refusals another view",
+    ),
+    "export edited with its manifest": (
+        export_and_manifest_edited,
+        "export",
+        "train.jsonl not what the warehouse gives",
+    ),
+    "shard added": (shard_added, "export", "train-00001-of-00002.parquet"),
+}
+
 #: Corruptions that do not hide one another.
 TOGETHER = (
     "cut file",
@@ -244,19 +351,35 @@ TOGETHER = (
     "answer edited",
     "wrong pair accepted",
     "warehouse row deleted",
+    "view replaced",
+    "record dropped",
+    "evidence edited",
+    "code edited",
     "export edited",
+)
+#: More of them.
+TOGETHER_TOO = (
+    "family in another split",
+    "prompt edited",
+    "figure edited",
+    "run of other rows",
+    "export edited with its manifest",
+    "shard added",
 )
 
 
-def test_many_corruptions_are_found_together(clean: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [TOGETHER, TOGETHER_TOO], ids=["many", "more"])
+def test_many_corruptions_are_found_together(
+    clean: Path, tmp_path: Path, names: tuple[str, ...]
+) -> None:
     data = tmp_path / "data"
     shutil.copytree(clean, data)
-    for name in TOGETHER:
+    for name in names:
         CORRUPTIONS[name][0](data)
     found = audit(data)
     missed = [
         name
-        for name in TOGETHER
+        for name in names
         for _, kind, said in [CORRUPTIONS[name]]
         if not any(d.kind == kind and said in f"{d.where} {d.message}" for d in found.defects)
     ]
@@ -288,6 +411,30 @@ def test_a_build_that_was_stopped_is_no_defect(clean: Path, tmp_path: Path) -> N
     found = audit(data)
     assert found.sound
     assert [d.kind for d in found.defects] == ["unknown-file", "unfinished"]
+
+
+def test_a_table_of_somebody_else_is_no_defect(clean: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(clean, data)
+    in_warehouse("create table mine as select 1 as a; create view its as from mine")(data)
+    found = audit(data)
+    assert found.sound
+    assert [(d.kind, d.message) for d in found.defects] == [
+        ("unknown-table", "mine"),
+        ("unknown-table", "the view its"),
+    ]
+
+
+def test_a_sealed_file_that_was_changed_is_named(clean: Path, tmp_path: Path) -> None:
+    """Also where what stands in it contradicts nothing."""
+    data = tmp_path / "data"
+    shutil.copytree(clean, data)
+    store = Store(data / "stages")
+    Seals.of(store, profile()).update(STEPS, lambda: Report(0, 1, 0), PROGRAM)
+    assert audit(data).defects == ()
+    first_row(data, "transformed_steps", reasoning_text="Because.")
+    found = [d for d in audit(data).defects if d.kind == "changed-file"]
+    assert [d.where for d in found] == ["transformed_steps/program=softmax/part.parquet"]
 
 
 def test_nothing_is_changed(clean: Path) -> None:

@@ -128,6 +128,19 @@ def test_other_code_and_another_machine_are_seen(
     assert part.looked == 2
 
 
+def test_a_file_that_somebody_changed_is_not_believed(part: Counted) -> None:
+    """Its rows can be read and fit the schema, as those of a bit that flipped on a disk may."""
+    part()
+    path = part.store.part("zoo", "softmax")
+    whole = path.read_bytes()
+    pl.read_parquet(path, hive_partitioning=False).with_columns(kind=pl.lit("x")).write_parquet(
+        path
+    )
+    assert part().new == 1
+    assert path.read_bytes() == whole
+    assert part() == Report(0, 1, 0, {"zoo": 1})
+
+
 def test_rows_that_are_to_be_made_again_are_not_sealed(tmp_path: Path) -> None:
     part = Counted(tmp_path, reason="timed-out")
     assert [part().new, part().new] == [1, 1]

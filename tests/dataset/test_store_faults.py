@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from steptp_dagster.dataset.store import NotWritten, Store, explained, write_aside
+from steptp_dagster.dataset.store import NotWritten, SpoiltFile, Store, explained, write_aside
 
 ROWS = pl.DataFrame({"a": range(1000)})
 
@@ -93,3 +93,14 @@ def test_threads_that_write_one_file_do_not_hurt_each_other(tmp_path: Path) -> N
         list(pool.map(lambda _: write_aside(path, ROWS), range(64)))
     assert pl.read_parquet(path).equals(ROWS)
     assert [p.name for p in path.parent.iterdir()] == ["part.parquet"]
+
+
+def test_a_file_that_may_not_be_read_is_said(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest decides what is made again, so it is neither there nor missing."""
+
+    def refused(self: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(SpoiltFile, match=f"{kept} may not be read; change its owner or mode"):
+        Store(kept.parents[2]).content("t", "p")

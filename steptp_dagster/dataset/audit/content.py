@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 import polars as pl
@@ -14,13 +15,17 @@ from steptp_dagster.dataset.programs import row_of
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.signed import signed_of
 from steptp_dagster.leir.texterror import TextError
+from steptp_dagster.sources.registry import SOURCES
 from steptp_dagster.strategies.registry import strategies
 
+_EVIDENCE: Final = ("static", "numeric", "margins", "seeds", "toolchain")
 #: Columns that hold JSON text, by table.
 JSON_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "source_programs": ("inputs", "params", "shapes"),
     "transformed_steps": ("site", "parameters", "reasoning"),
-    "gpu_verification": ("static", "numeric", "margins", "seeds", "toolchain"),
+    "gpu_verification": _EVIDENCE,
+    "trajectories": _EVIDENCE,
+    "negatives": _EVIDENCE,
 }
 
 
@@ -39,6 +44,9 @@ def _source(table: str, row: Row) -> Iterator[Defect]:
     if isinstance(shapes, dict):
         parts = (row["program"], row["code_hash"], row["dtype"], shapes, row["seed"], row["form"])
         yield from _same(table, row["source_id"], "source_id", ids.source_id(*parts))
+    if row["program"] in SOURCES:  # the hash of a user's file covers files that it imports
+        code = blake2b(row["code"].encode(), digest_size=16).hexdigest()
+        yield from _same(table, row["source_id"], "code_hash", code, row["code_hash"])
 
 
 def _program(table: str, row: Row) -> Iterator[Defect]:
@@ -81,13 +89,51 @@ def _survey(table: str, row: Row) -> Iterator[Defect]:
     yield from _same(table, row["survey_id"], "survey_id", made)
 
 
+#: What a row of each table of verdicts is called by.
+_NAMED: Final = {
+    "gpu_verification": "step_id",
+    "trajectories": "trajectory_id",
+    "negatives": "negative_id",
+}
+
+
 def _verdict(table: str, row: Row) -> Iterator[Defect]:
-    yield from _json(table, row, row["step_id"])
+    name = row[_NAMED[table]]
+    yield from _json(table, row, name)
     accepted = row["equality"] in ("exact", "reassociated")
     passes = None if row["equality"] == "built" else accepted
     if row["equal_pass"] is not passes or accepted != (row["reason"] is None):
         said = f"{row['equality']}, passes: {row['equal_pass']}, reason: {row['reason']}"
-        yield Defect("disagreement", table, row["step_id"], said)
+        yield Defect("disagreement", table, name, said)
+    families = _families(row["numeric"])
+    for family in families if accepted else ():
+        if family.get("failure") is not None:
+            said = f"accepted, and fails on {family.get('family')}: {family['failure']}"
+            yield Defect("disagreement", table, name, said)
+    odd = [f.get("family") for f in families if not f.get("exact")]
+    if row["equality"] == "exact" and odd:
+        yield Defect("disagreement", table, name, f"exact, but not on {', '.join(map(str, odd))}")
+
+
+def _families(numeric: str) -> list[dict[str, Any]]:
+    told = _loaded(numeric)
+    found = told.get("families") if isinstance(told, dict) else None
+    return [f for f in found if isinstance(f, dict)] if isinstance(found, list) else []
+
+
+def _trajectory(table: str, row: Row) -> Iterator[Defect]:
+    made = ids.digest("trajectory", row["step_ids"])
+    yield from _same(table, row["trajectory_id"], "trajectory_id", made)
+    if row["length"] != len(row["step_ids"]):
+        said = f"length is {row['length']}, there are {len(row['step_ids'])} steps"
+        yield Defect("wrong-measure", table, row["trajectory_id"], said)
+    yield from _verdict(table, row)
+
+
+def _negative(table: str, row: Row) -> Iterator[Defect]:
+    made = ids.digest("negative", row["step_id"], row["candidate"])
+    yield from _same(table, row["negative_id"], "negative_id", made)
+    yield from _verdict(table, row)
 
 
 def _record(table: str, row: Row) -> Iterator[Defect]:
@@ -102,6 +148,8 @@ CHECKS: Final[dict[str, Callable[[str, Row], Iterator[Defect]]]] = {
     "transformed_steps": _step,
     "surveys": _survey,
     "gpu_verification": _verdict,
+    "trajectories": _trajectory,
+    "negatives": _negative,
     "filtered_dataset": _record,
 }
 

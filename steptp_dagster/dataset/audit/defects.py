@@ -8,18 +8,25 @@ from typing import Final
 KINDS: Final[dict[str, str]] = {
     "unreadable-file": "A finished file is cut short or no Parquet; `steptp build` makes it again.",
     "other-columns": "A finished file has columns of other code; `steptp build` makes it again.",
+    "changed-file": "A finished file was changed after its stage wrote it; a build makes it again.",
     "missing-file": "A stage writes files together, and one is gone; a build makes it again.",
-    "schema": "A row does not fit its table's schema.",
+    "schema": "A row does not fit its table's schema; remove the file, then build.",
     "unknown-file": "A file that no stage writes; move it elsewhere.",
+    "unknown-table": "A table of the DuckDB file that no build makes.",
     "unfinished": "Batches of a build that was stopped; `steptp build` goes on from them.",
-    "wrong-id": "An id is not the digest of what the row holds: the row was changed.",
-    "unparsable": "Text that does not parse, or is not in canonical form.",
-    "wrong-measure": "A number that the program's text does not give.",
-    "wrong-answer": "A record shows something else than its step.",
+    "wrong-id": "An id is not the digest of what the row holds: the row was changed; remove "
+    "the file, then build.",
+    "unparsable": "Text that does not parse, or is not in canonical form; remove the file, then "
+    "build.",
+    "wrong-measure": "A number that the program's text does not give; remove the file, then build.",
+    "wrong-answer": "A record shows something else than its step; remove its file, then build.",
     "unknown-strategy": "A step of a strategy that is not registered.",
     "outdated-strategy": "A step of another version of its strategy; a build makes it again.",
     "outdated": "Made by other code than today's; `steptp build` makes it again.",
-    "disagreement": "Two tables say different things of the same pair.",
+    "not-derived": "Records, reports or statistics that the tables they are made from do not give; "
+    "remove the file, then build.",
+    "disagreement": "Two tables, or two columns, say different things of the same pair; remove "
+    "their files, then build.",
     "no-lineage": "A row that no run made: its unit has no lineage.",
     "no-run": "Lineage names a run that no table knows.",
     "references": "A row names an id that does not exist.",
@@ -31,11 +38,12 @@ KINDS: Final[dict[str, str]] = {
     "zoo": "The verifier accepted a wrong pair, refused a right one, or was not tried.",
     "integrity": "Another check of `dataset/integrity.py` finds rows.",
     "warehouse": "The DuckDB file is missing, unreadable, or was made from other stage files.",
-    "warehouse-rows": "The DuckDB file has other rows than the stage files.",
-    "export": "An exported file is missing or was changed after it was written.",
+    "warehouse-rows": "The DuckDB file has other rows or views than the stage files give; "
+    "remove it, then build.",
+    "export": "The export folder is not what the warehouse gives; remove it, then build.",
 }
 #: Kinds that tell of unfinished or superfluous things and not of wrong ones.
-NOTES: Final = frozenset({"unfinished", "unknown-file"})
+NOTES: Final = frozenset({"unfinished", "unknown-file", "unknown-table"})
 
 
 @dataclass(frozen=True, slots=True)

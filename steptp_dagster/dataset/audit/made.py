@@ -2,20 +2,32 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Final, get_args
 
 import duckdb
 import polars as pl
 
 from steptp_dagster.dataset.audit.defects import Defect
 from steptp_dagster.dataset.config import Profile
-from steptp_dagster.dataset.exports import MANIFEST, damaged
+from steptp_dagster.dataset.exports import MANIFEST, damaged, export_all, files
+from steptp_dagster.dataset.formats import FORMATS
 from steptp_dagster.dataset.ids import canonical_json, digest
-from steptp_dagster.dataset.schemas import STABLE
+from steptp_dagster.dataset.schemas import TABLES, empty
 from steptp_dagster.dataset.store import Store
-from steptp_dagster.dataset.warehouse import connect, contents_digest, profile_of
+from steptp_dagster.dataset.warehouse import (
+    VIEWS,
+    NoWarehouse,
+    connect,
+    contents_digest,
+    profile_of,
+)
+from steptp_dagster.leir.compact import Spelling
 
 _TABLES: Final = "select table_name from duckdb_tables()"
+_VIEWS: Final = "select view_name, sql from duckdb_views() where not internal"
+#: Tables that the loader makes beside those of the schemas.
+_OWN: Final = ("build", "loaded")
 
 
 def profile_in(path: Path) -> Profile | Defect:
@@ -25,7 +37,7 @@ def profile_in(path: Path) -> Profile | Defect:
     try:
         with connect(path) as connection:
             return profile_of(connection)
-    except (duckdb.Error, ValueError) as error:
+    except (NoWarehouse, duckdb.Error, ValueError) as error:
         return Defect("warehouse", path.name, "", " ".join(str(error).split()))
 
 
@@ -37,18 +49,42 @@ def warehouse(
     ``tables`` are the rows of these stage files.
     """
     settings = canonical_json(profile.settings())
-    now = digest("warehouse", contents_digest(store, profile.program_names), settings)
+    try:
+        now = digest("warehouse", contents_digest(store, profile.program_names), settings)
+    except OSError:  # a stage file that may not be read, which is a finding of its own
+        now = None
     with connect(path) as connection:
         there = {name for (name,) in connection.execute(_TABLES).fetchall()}
         ((held,),) = connection.execute("select made_from from loaded").fetchall()
-        if held != now:
+        if now is not None and held != now:
             said = "the stage files changed after it was loaded: run `steptp build`"
             yield Defect("warehouse", path.name, "", said)
-        for name in STABLE:
+        for name in TABLES:
             if name not in there:
                 yield Defect("warehouse", path.name, "", f"the table {name} is not in it")
                 continue
-            yield from _rows(connection, path.name, name, tables[name])
+            yield from _rows(connection, f"{path.name}: {name}", name, tables[name])
+        for name in sorted(there - {*TABLES, *_OWN}):
+            yield Defect("unknown-table", path.name, "", name)
+        yield from _views(connection, path.name)
+
+
+def _views(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[Defect]:
+    """Views that are not today's; of a warehouse that was loaded from other ones they may be."""
+    with duckdb.connect() as fresh:
+        for name, table in TABLES.items():
+            fresh.register(f"no_{name}", empty(table).to_arrow())
+            fresh.execute(f"create table {name} as from no_{name}")
+            fresh.unregister(f"no_{name}")
+        fresh.execute(VIEWS.read_text(encoding="utf-8"))
+        wanted, held = (dict(c.execute(_VIEWS).fetchall()) for c in (fresh, connection))
+    for name in sorted(wanted.keys() | held.keys()):
+        if name not in wanted:
+            yield Defect("unknown-table", where, "", f"the view {name}")
+        elif held.get(name) != wanted[name]:
+            yield Defect(
+                "warehouse-rows", f"{where}: {name}", "", "another view than a build makes"
+            )
 
 
 def _rows(
@@ -56,19 +92,23 @@ def _rows(
 ) -> Iterator[Defect]:
     held = [d[0] for d in connection.execute(f"from {name} limit 0").description or ()]
     if held != rows.columns:
-        yield Defect("warehouse", where, "", f"{name} has other columns than today's code writes")
+        yield Defect("warehouse", where, "", "other columns than today's code writes")
         return
     connection.register("stage_rows", rows.to_arrow())
     both = {"only there": (name, "stage_rows"), "missing there": ("stage_rows", name)}
     for what, (one, other) in both.items():
         query = f"select * from (from {one} except all from {other}) limit 20"
         for row in connection.execute(query).fetchall():
-            yield Defect("warehouse-rows", where, str(row[0]), f"{name}: {what}")
+            yield Defect("warehouse-rows", where, str(row[0]), what)
     connection.unregister("stage_rows")
 
 
-def export(folder: Path) -> Iterator[Defect]:
-    """Exported files that are missing or not as they were written."""
+def export(folder: Path, database: Path | None) -> Iterator[Defect]:
+    """Exported files that are missing or not as they were written.
+
+    With the ``database`` that they should come from the export is made again, in a folder for
+    temporary files, and compared: files and manifest may have been changed together.
+    """
     if not folder.exists():
         return
     try:
@@ -78,3 +118,30 @@ def export(folder: Path) -> Iterator[Defect]:
         return
     for name in names:
         yield Defect("export", f"{folder.name}/{name}", "", "missing, or changed after writing")
+    if database is not None and not names:
+        yield from _again(folder, database)
+
+
+def _again(folder: Path, database: Path) -> Iterator[Defect]:
+    """Files that the database does not give, in the spelling of the export that fits best."""
+    held = files(folder)
+    formats = [name for name in FORMATS if name and (folder / name).is_dir()]
+    odd: list[list[str]] = []
+    try:
+        for spelling in get_args(Spelling):
+            with TemporaryDirectory() as scratch, connect(database) as connection:
+                made = Path(scratch) / folder.name
+                export_all(connection, made, spelling=spelling, formats=formats)
+                wanted = files(made)
+            names = sorted(held.keys() | wanted.keys())
+            odd.append([name for name in names if held.get(name) != wanted.get(name)])
+            if not odd[-1]:
+                return
+    except (NoWarehouse, duckdb.Error, ValueError):
+        return  # a finding of its own
+    except OSError as error:
+        yield Defect("export", folder.name, "", f"cannot be made again to compare it: {error}")
+        return
+    for name in min(odd, key=len):
+        said = "not what the warehouse gives"
+        yield Defect("export", f"{folder.name}/{name}", "", said)

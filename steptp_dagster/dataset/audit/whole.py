@@ -7,9 +7,10 @@ from typing import Final
 
 import polars as pl
 
-from steptp_dagster.dataset.audit import across, made
+from steptp_dagster.dataset.audit import across, made, sealed
 from steptp_dagster.dataset.audit.content import content
 from steptp_dagster.dataset.audit.defects import Defect, first_of
+from steptp_dagster.dataset.audit.derived import derived
 from steptp_dagster.dataset.audit.stage_files import Part, misfits, parts
 from steptp_dagster.dataset.store import WHOLE, Store, opened
 
@@ -35,7 +36,8 @@ def audit(
 ) -> Audit:
     """Look at everything in a data folder and its ``store``; nothing is changed.
 
-    ``quick`` leaves out what is computed from each row by itself (ids, measures, texts). ``most``
+    ``quick`` leaves out what is computed again (ids, measures and texts of each row, records,
+    statistics, the export). ``most``
     findings of one kind and place are told one by one.
     """
     rows: dict[str, int] = {}
@@ -57,6 +59,7 @@ def _found(data: Path, store: Store, quick: bool, heights: dict[str, int]) -> It
             yield item
         else:
             sound.append(item)
+    yield from sealed.changed(store)
     yield from misfits(sound)
     folders: dict[str, list[pl.DataFrame]] = {}
     for part in sound:
@@ -73,4 +76,6 @@ def _found(data: Path, store: Store, quick: bool, heights: dict[str, int]) -> It
         yield from across.verdicts(pl.concat(pairs), tables["gpu_verification"])
     if not isinstance(profile, Defect):
         yield from made.warehouse(store, database, profile, tables)
-    yield from made.export(data / "export")
+        if not quick:
+            yield from derived(store, profile)
+    yield from made.export(data / "export", None if quick else database)
