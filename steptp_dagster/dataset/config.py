@@ -241,7 +241,10 @@ class SplitPlan:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A build: which programs, how many samples and steps, how verified, balanced and split."""
+    """A build: which programs, how many samples and steps, how verified, balanced and split.
+
+    In ``usual`` shapes no extent is 1 that never is at paper-like sizes (``Source.sample``).
+    """
 
     name: str
     seed: int
@@ -255,6 +258,7 @@ class Profile:
     balance: BalancePlan = field(default_factory=BalancePlan)
     splits: SplitPlan = field(default_factory=SplitPlan)
     forms: tuple[Form, ...] = ("composed",)
+    shapes: Literal["any", "usual"] = "any"
     user_programs: UserPlan | None = None
 
     def __post_init__(self) -> None:

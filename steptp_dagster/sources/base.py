@@ -126,17 +126,20 @@ class Source:
     origin: Literal["published", "steptp"] = "published"
 
     def sample(
-        self, rng: random.Random, count: int, size: Size = "default"
+        self, rng: random.Random, count: int, size: Size = "default", *, usual: bool = False
     ) -> tuple[dict[str, int], ...]:
         """``count`` distinct shapes, fewer where there are not that many.
 
-        Default shapes stay within ``BUDGET``; large ones are not meant to be executed.
+        Default shapes stay within ``BUDGET``; large ones are not meant to be executed. In
+        ``usual`` ones no name is 1 that never is at paper-like sizes: a product of one row, or an
+        attention of one head, lacks loops that make it what it is.
         """
         pools = self.pools if size == "default" else {**self.pools, **self.large}
         fits = self._affordable if size == "default" else self.admits
+        wide = self._wide if usual else frozenset()
         found: dict[tuple[int, ...], dict[str, int]] = {}
         for shape in self._draws(rng, pools):
-            if fits(shape):
+            if fits(shape) and all(shape[name] > 1 for name in wide):
                 found.setdefault(tuple(shape.values()), shape)
             if len(found) == count:
                 break
@@ -201,6 +204,11 @@ class Source:
     def code_hash(self) -> str:
         """Digest of the code, 32 hexadecimal digits."""
         return blake2b(self.code.encode(), digest_size=16).hexdigest()
+
+    @property
+    def _wide(self) -> frozenset[str]:
+        """Names that are never 1 at paper-like sizes, and need not be at small ones."""
+        return frozenset(n for n, pool in self.large.items() if min(pool) > 1 < max(self.pools[n]))
 
     def _affordable(self, shape: Shape) -> bool:
         return self.admits(shape) and self.work(shape) <= BUDGET

@@ -137,6 +137,22 @@ def test_samples_are_the_same_shapes_in_every_dtype() -> None:
         samples("softmin", load("default"))
 
 
+def test_samples_of_usual_shapes_have_several_rows_and_heads() -> None:
+    default = load("default")
+    assert default.shapes == "usual"
+    for program, names in {
+        "MinGPTCausalAttention": ("batch", "heads"),
+        "Matmul_Scaling_ResidualAdd": ("rows",),
+        "conv1d_conv1d_padding": ("batch", "filters"),
+    }.items():
+        (usual,), (plain,) = (
+            {tuple(s.shape.items()) for s in samples(program, replace(default, shapes=shapes))}
+            for shapes in ("usual", "any")
+        )
+        assert min(dict(usual)[name] for name in names) > 1
+        assert min(dict(plain)[name] for name in names) == 1
+
+
 def test_samples_are_the_same_in_every_form() -> None:
     programs = (ProgramPlan("softmax"), ProgramPlan("GELU", forms=("naive",)))
     plan = replace(load("tiny"), programs=programs, forms=("composed", "naive"))

@@ -63,6 +63,20 @@ def test_default_samples(source: Source) -> None:
 
 
 @sources
+def test_usual_samples_have_no_ones_that_practice_lacks(source: Source) -> None:
+    shapes = source.sample(random.Random(3), 3, usual=True)
+    assert shapes
+    for shape in shapes:
+        assert source.admits(shape)
+        assert source.work(shape) <= BUDGET
+        ones = {name for name, extent in shape.items() if extent == 1}
+        assert not {n for n in ones & set(source.large) if min(source.large[n]) > 1}
+    # They are those of all samples that are usual, in the same order.
+    every = source.sample(random.Random(3), 40)
+    assert [s for s in every if s in shapes] == [s for s in shapes if s in every]
+
+
+@sources
 def test_large_samples_have_small_siblings(source: Source) -> None:
     (large,) = source.sample(random.Random(5), 1, "large")
     sibling = source.sibling(large, random.Random(5))

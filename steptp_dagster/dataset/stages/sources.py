@@ -45,9 +45,10 @@ def samples(program: str, profile: Profile) -> list[Sample]:
     source = source_of(program)
     rng = random.Random(rank(profile.seed, "shapes", program))
     plan = profile.plan(program)
-    shapes = source.sample(rng, plan.samples)
+    sample = partial(source.sample, rng, usual=profile.shapes == "usual")
+    shapes = sample(plan.samples)
     if plan.large:
-        shapes += tuple(s for s in source.sample(rng, plan.large, "large") if s not in shapes)
+        shapes += tuple(s for s in sample(plan.large, "large") if s not in shapes)
     dtypes = [d for d in profile.dtypes if d in source.dtypes]
     return [
         Sample(program, shape, dtype, profile.seed, form)
