@@ -16,6 +16,7 @@ from steptp_dagster.dataset.incremental import Origin
 from steptp_dagster.dataset.parallel import Workers, cores, workers
 from steptp_dagster.dataset.schemas import Row
 from steptp_dagster.dataset.versions import code_version, releases, revision
+from steptp_dagster.paths import WrongSetting
 
 #: Environment variable with the profile's name, for code locations.
 PROFILE_VARIABLE = "STEPTP_PROFILE"
@@ -25,7 +26,7 @@ WORKERS_VARIABLE = "STEPTP_WORKERS"
 PROGRESS_TAG = "steptp/progress"
 
 
-class BadSetting(ValueError):
+class BadSetting(WrongSetting):
     """An environment variable that should be a number, or one of some size, and is not."""
 
 

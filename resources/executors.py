@@ -9,6 +9,8 @@ from typing import Final
 
 import dagster as dg
 
+from steptp_dagster.paths import WrongSetting
+
 EXECUTOR_VARIABLE: Final = "STEPTP_EXECUTOR"
 #: Steps that may run at a time; each uses processes of its own, so one by default.
 CONCURRENT_VARIABLE: Final = "STEPTP_MAX_CONCURRENT"
@@ -21,7 +23,7 @@ BACKEND_VARIABLE: Final = "STEPTP_BACKEND"
 Environment = Mapping[str, str]
 
 
-class BadExecutor(ValueError):
+class BadExecutor(WrongSetting):
     """An executor that is not known, or that lacks its package or a setting."""
 
 

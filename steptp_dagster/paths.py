@@ -15,6 +15,10 @@ OVERRIDES_VARIABLE = "STEPTP_SET"
 SETTINGS = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 
 
+class WrongSetting(ValueError):
+    """An environment variable that cannot be meant; the message names it, and what may be."""
+
+
 def project(start: Path | None = None) -> Path:
     """The nearest folder, from the current one upwards, with ``workspace.yaml``; else the start."""
     here = (start or Path.cwd()).resolve()

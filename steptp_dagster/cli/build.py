@@ -119,12 +119,9 @@ def build(
 def run() -> "dg.ExecuteInProcessResult":
     """Run the job ``build`` for all programs under the project's Dagster home."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    from resources.build import BadSetting
-    from resources.executors import BadExecutor
-
     try:
         from steptp_dagster.definitions import defs, settings, synchronise
-    except (BadSetting, BadExecutor) as error:
+    except paths.WrongSetting as error:
         raise Failure(str(error)) from error
     config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with instance(quiet=True) as dagster:

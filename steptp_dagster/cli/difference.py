@@ -28,12 +28,18 @@ def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> No
 
     Exit code: 0 all tables are equal, 1 they differ, 2 no build there.
     """
+    import duckdb
+
     from steptp_dagster.dataset.difference import NoBuild, difference
 
     try:
         found = difference(before, after)
     except NoBuild as error:
         raise Failure(str(error)) from error
+    except duckdb.Error as error:
+        said = " ".join(str(error).split())
+        advice = "audit them; `steptp build` makes a spoilt file again"
+        raise Failure(f"{before} and {after} cannot be compared: {said}; {advice}") from error
     emit({"same": found.same, **asdict(found)}, lambda: _words(found), as_json=as_json)
     if not found.same:
         context.exit(REJECTED)

@@ -54,14 +54,21 @@ def opened(data: Path | None) -> "Iterator[duckdb.DuckDBPyConnection]":
     """The warehouse, read-only. Fails in words where there is none or a query is wrong."""
     import duckdb
 
-    from steptp_dagster.dataset.warehouse import NoWarehouse, connect
+    from steptp_dagster.dataset.warehouse import NoWarehouse, connect, loaded_from
 
     file = (data or paths.data()) / "steptp.duckdb"
+    again = "remove it: `steptp build` makes it again"
     try:
         with connect(file) as connection:
+            if loaded_from(connection) is None:
+                raise Failure(
+                    f"{file} is no database of ours, or one that older code made; {again}"
+                )
             yield connection
     except NoWarehouse as error:
         raise Failure(str(error)) from error
+    except duckdb.IOException as error:
+        raise Failure(f"{file} is spoilt; {again} ({' '.join(str(error).split())})") from error
     except duckdb.Error as error:
         raise Failure(str(error).strip()) from error
 

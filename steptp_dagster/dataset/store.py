@@ -86,6 +86,8 @@ def explained(path: Path) -> Iterator[None]:
             advice = "no file may be that large (ulimit -f); raise that: what was finished is kept"
         elif number in _IN_THE_WAY:
             advice = "a file is where a folder should be; move it elsewhere, or name another --data"
+        elif number == errno.EISDIR:
+            advice = "a folder is where the file should be; move it elsewhere"
         else:
             advice = "nothing was replaced; run again, what was finished is kept"
         raise NotWritten(f"cannot write {path}: {advice} ({said})") from None

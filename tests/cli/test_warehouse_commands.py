@@ -1,9 +1,11 @@
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
@@ -281,6 +283,30 @@ def test_export_does_not_replace_other_things(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "has other things in it" in result.stderr
     assert (tmp_path / "thesis.tex").exists()
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: 1 << 17])
+
+
+def other(file: Path) -> None:
+    file.unlink()
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("create table statistics as select 1 as metric")
+
+
+@pytest.mark.parametrize("spoil", [cut, other])
+@pytest.mark.parametrize("command", [["stats"], ["sql", "from filtered_dataset"], ["report"]])
+def test_a_spoilt_warehouse_is_said(
+    data: Path, tmp_path: Path, command: list[str], spoil: Callable[[Path], None]
+) -> None:
+    shutil.copy(data / "steptp.duckdb", tmp_path)
+    spoil(tmp_path / "steptp.duckdb")
+    result = CliRunner().invoke(steptp, [*command, "--data", str(tmp_path)])
+    assert result.exit_code == 2, result.output
+    assert "remove it: `steptp build` makes it again" in result.stderr
+    compared = CliRunner().invoke(steptp, ["diff", str(tmp_path), str(data)])
+    assert compared.exit_code == 2, compared.output
 
 
 def test_an_export_that_cannot_be_written_is_said(run: Run, tmp_path: Path) -> None:
