@@ -84,7 +84,8 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "no digits cancel that stood before", "a difference of nearly equal terms would lose digits"
     ),
     "digits-may-be-lost": Condition(
-        "the sum has kept its digits", "the result would have digits that the original has lost"
+        "the original has kept its digits",
+        "the result would have digits that the original has lost",
     ),
     "divisor-may-be-zero": Condition(
         "no divisor can be zero", "the table would hold a value that does not exist"

@@ -8,9 +8,10 @@ it cannot.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from steptp_dagster.leir.ast import Expr
+from steptp_dagster.leir.ast import Access, Call, Expr, Unary
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.strategies.algebra.data import data_of, values_of
+from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.facts import Fact
 from steptp_dagster.strategies.value_facts import ValueFact
 
@@ -28,6 +29,7 @@ CLAIMS: Final[Mapping[str, Callable[[ValueFact], bool]]] = {
     "mild": lambda f: f.finite and f.magnitude <= _MILD,
     "not large": lambda f: f.upper <= _EXPONENT,
     "near one": lambda f: not f.nan and f.lower >= 1.0 / _LOG_SIZED and f.upper <= _LOG_SIZED,
+    "far from zero": lambda f: not f.nan and f.least_magnitude >= 1.0 / _LOG_SIZED,
     "within one": lambda f: f.nonnegative and f.upper <= 1.0,
     "one or more": lambda f: f.lower >= 1.0,
 }
@@ -84,6 +86,31 @@ def _log_quotient(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
     return f"the logarithms of {_texts(parts)} may be equal, and their digits cancel"
 
 
+def _not_tiny(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
+    """Each part stays away from zero, or is data as it comes, which is not tiny as a whole."""
+    facts = []
+    for expr in parts:
+        fact = question.claim(expr, "far from zero")
+        if fact is None:
+            fact = _role(question, expr)
+        if fact is None:
+            return f"{expr_text(expr)} may be so small that its exponential has not its digits"
+        facts.append(fact)
+    return tuple(facts)
+
+
+def _role(question: "Question", expr: Expr) -> Fact | None:
+    """The role of data without a range that an expression is, but for its sign."""
+    match expr:
+        case Unary(operand=inner) | Call(function="abs", arguments=(inner,)):
+            return _role(question, inner)
+        case Access(name=name):
+            known = question.program.signature.by_name.get(name)
+            if known is not None and known.role in ("input", "param") and known.low is None:
+                return before_fact("role_of", name, value=known.role)
+    return None
+
+
 def _no_shift(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
     """A difference is no score minus the maximum of its row, which keeps a softmax in range."""
     for expr in parts:
@@ -120,6 +147,7 @@ def provers() -> dict[str, "Prover"]:
         "not-large": alike("not large", otherwise="may be so large that its exponential overflows"),
         "small": alike("small", otherwise="may be large, and its exponential leave the type"),
         "positive": alike("positive", otherwise="may be zero or less"),
+        "not-tiny": _not_tiny,
         "log-product": _log_product,
         "log-quotient": _log_quotient,
         "no-shift": _no_shift,

@@ -35,6 +35,8 @@ from steptp_dagster.strategies.dataflow import MINUS
 
 #: Precondition: the logarithms of the parts may be large and nearly opposite.
 CANCELS: Final = "logarithms-may-cancel"
+#: Precondition: an exponential of next to nothing is one, whose logarithm has lost the digits.
+DIGITS: Final = "digits-may-be-lost"
 #: Powers that are taken into a logarithm.
 _MOST: Final = 4
 
@@ -232,7 +234,8 @@ def _log_of_exponential(place: Place) -> Iterator[Match]:
     inside = inside_log(place.expr)
     a = None if inside is None else exponent_of(inside)
     if a is not None:
-        yield Match(a, (("a", a),), needs=(Need(LARGE, "not-large", (a,)),))
+        needs = (Need(LARGE, "not-large", (a,)), Need(DIGITS, "not-tiny", (a,)))
+        yield Match(a, (("a", a),), needs=needs)
 
 
 def _exponential_of_log(place: Place) -> Iterator[Match]:
@@ -280,7 +283,7 @@ LOG_OF_EXPONENTIAL: Final = Rule(
     "range",
     "inverse-functions",
     _log_of_exponential,
-    (LARGE,),
+    (LARGE, DIGITS),
     heads=("log",),
 )
 EXPONENTIAL_OF_LOG: Final = Rule(

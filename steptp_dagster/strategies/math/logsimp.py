@@ -38,6 +38,7 @@ class LogSimp(AlgebraicStrategy):
         "result-decides",
         "factor-of-unknown-size",
         "exponent-may-be-large",
+        "digits-may-be-lost",
         "base-may-be-negative",
     )
     rules = (
