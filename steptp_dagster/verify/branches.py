@@ -44,7 +44,7 @@ from steptp_dagster.leir.walk import (
 )
 from steptp_dagster.verify.compare import Array
 from steptp_dagster.verify.engine import Engine
-from steptp_dagster.verify.infinities import Infinities, inside, tests_infinity
+from steptp_dagster.verify.infinities import Infinities, inside, tested, tests_infinity
 from steptp_dagster.verify.rewritten import is_rewritten
 
 _YES, _NO = Int(1), Int(0)
@@ -175,17 +175,15 @@ def untaken(
 
 
 def _is_precaution(question: _Question, way: str, signature: Signature) -> bool:
-    """Whether a condition is that an intermediate is infinite, which no data made it.
+    """Whether a condition is that something of intermediates is infinite, which no data made it.
 
     Streaming steps test scores and running maxima before they take a difference; whether those can
     be infinite hangs on what made them. Of inputs it is known, and data with infinities is there.
     """
-    match question.condition:
-        case Compare(operands=(Access() as tested, _), ops=(op,)) if question.infinity:
-            known = signature.by_name.get(tested.name)
-            own = known is None or known.role == "output"
-            return own and way == ("true" if op == "==" else "false")
-    return False
+    about = tested(question.condition) if question.infinity else None
+    if about is None or way != about[1]:
+        return False
+    return not {v.name for v in signature.sources} & {a.name for a in accesses_in(about[0])}
 
 
 def _has_infinity(sample: Mapping[str, Array]) -> bool:

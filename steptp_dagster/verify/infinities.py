@@ -8,7 +8,7 @@ original lacks.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from steptp_dagster.leir.analysis import per_program
 from steptp_dagster.leir.ast import (
@@ -29,13 +29,28 @@ from steptp_dagster.leir.walk import accesses_in, children, equations, expressio
 #: Numbers that rewrites bring in.
 COMMON: Final = frozenset({0.0, 0.5, 1.0, 2.0})
 
+_TURNED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
 
 def tests_infinity(condition: Expr) -> bool:
-    """Whether a condition is that a value is or is not infinite."""
+    """Whether a condition is that a value is or is not infinite, of one sign or the other."""
+    return tested(condition) is not None
+
+
+def tested(condition: Expr) -> tuple[Expr, Literal["true", "false"]] | None:
+    """What a test for infinity tests, and how it comes out where that is infinite; else None."""
     match condition:
-        case Compare(operands=operands, ops=("==",) | ("!=",)):
-            return any(_is_infinity(operand) for operand in operands)
-    return False
+        case Compare(operands=(value, end), ops=(op,)) if (sign := _infinity(end)) is not None:
+            pass
+        case Compare(operands=(end, value), ops=(op,)) if (sign := _infinity(end)) is not None:
+            op = _TURNED.get(op, op)
+        case _:
+            return None
+    if op == "==" or (op, sign) in ((">=", 1), ("<=", -1)):
+        return value, "true"
+    if op == "!=" or (op, sign) in (("<", 1), (">", -1)):
+        return value, "false"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +126,15 @@ def reads(expr: Expr) -> bool:
     return any(True for _ in accesses_in(expr))
 
 
-def _is_infinity(expr: Expr) -> bool:
-    return isinstance(expr, Inf) or (isinstance(expr, Unary) and isinstance(expr.operand, Inf))
+def _infinity(expr: Expr) -> int | None:
+    """The sign of a literal infinity."""
+    match expr:
+        case Inf():
+            return 1
+        case Unary(op="-", operand=Inf()):
+            return -1
+        case _:
+            return None
 
 
 def _pole(expr: Expr) -> Expr | None:

@@ -91,8 +91,14 @@ def test_a_condition_that_only_looks_like_the_original_s_is_asked(
 
 
 def test_a_precaution_against_infinite_intermediates_may_never_be_needed() -> None:
-    guarded = "if_then_else(E==-inf,0,A+E)"
-    assert verify(program("A+E", SUM), program(guarded, SUM)).accepted
+    for test in ("E==-inf", "-inf==E", "E<=-inf", "E>=inf", "abs(E)==inf"):
+        guarded = f"if_then_else({test},0,A+E)"
+        assert verify(program("A+E", SUM), program(guarded, SUM)).accepted
+    for test in ("E!=inf", "E>-inf", "-inf<E", "E<inf"):
+        assert verify(program("A+E", SUM), program(f"if_then_else({test},A+E,0)", SUM)).accepted
+    for test in ("E<-inf", "E>inf"):
+        never = program(f"if_then_else({test},0,A+E)", SUM)
+        assert verify(program("A+E", SUM), never).reason == reasons.UNTAKEN_BRANCH
     of_input = verify(program("A+1"), program("if_then_else(A==inf,0,A+1)"))
     assert of_input.reason == reasons.UNTAKEN_BRANCH
 
