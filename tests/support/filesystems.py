@@ -109,6 +109,20 @@ class Folders(Apart):
         self.store[self._strip_protocol(path2)] = self.store.pop(self._strip_protocol(path1))
 
 
+class Stubborn(Folders):
+    """Moves nothing onto a file that is there."""
+
+    protocol: ClassVar[Any] = ("stubborn",)
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    asked: ClassVar[list[str]] = []
+
+    def mv(self, path1: str, path2: str, **named: Any) -> None:
+        if self.exists(path2):
+            raise FileExistsError(path2)
+        super().mv(path1, path2, **named)
+
+
 class Seconds(Apart):
     """Tells only in which second a file was written, which does not end."""
 
@@ -153,7 +167,7 @@ class Deaf(Apart):
             super().pipe_file(path, value, mode=mode, **named)
 
 
-ALL = (Apart, Folders, Seconds, Tagged, Deaf)
+ALL = (Apart, Folders, Stubborn, Seconds, Tagged, Deaf)
 
 
 def register() -> None:

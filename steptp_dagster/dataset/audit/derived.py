@@ -26,6 +26,7 @@ from steptp_dagster.dataset.selection import filtered
 from steptp_dagster.dataset.stages.records import tables
 from steptp_dagster.dataset.stages.renderings import shown
 from steptp_dagster.dataset.statistics import statistics
+from steptp_dagster.dataset.storage.mirror import StorageFailure
 from steptp_dagster.dataset.store import WHOLE, SpoiltFile, Store
 
 _KIND: Final = "not-derived"
@@ -35,6 +36,8 @@ def derived(store: Store, profile: Profile) -> Iterator[Defect]:
     """Records, their reports and statistics that the tables they are made from do not give."""
     try:
         yield from _compared(store, profile)
+    except StorageFailure:
+        raise
     except SpoiltFile:
         return  # a finding of its own
     except Exception as error:  # noqa: BLE001 - rows that contradict each other fail anywhere

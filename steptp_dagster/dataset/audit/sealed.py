@@ -20,8 +20,8 @@ def changed(store: Store) -> Iterator[Defect]:
         for program in programs_in(store):
             seal = seal_of(store, part.name, program)
             for folder, known in seal.files.items() if seal is not None else ():
-                path = store.part(folder, program)
-                if path.exists() and store.content(folder, program) != known:
-                    where = str(path.relative_to(store.root))
+                content = store.content(folder, program)
+                if content is not None and content != known:
+                    where = str(store.part(folder, program).relative_to(store.root))
                     said = f"other bytes than the stage {part.name} wrote"
                     yield Defect("changed-file", where, "", said)

@@ -17,6 +17,7 @@ from resources.store import ParquetStore
 from steptp_dagster.cli.main import steptp
 from steptp_dagster.dataset.audit.whole import audit
 from steptp_dagster.dataset.exports import MANIFEST
+from steptp_dagster.dataset.storage.mirror import StorageFailure
 from steptp_dagster.dataset.store import Store, opened
 from steptp_dagster.dataset.warehouse import load
 from tests.dataset.test_incremental_kills import STAGE
@@ -62,7 +63,9 @@ def tables(store: Store) -> dict[str, bytes]:
 
 
 def test_tables_and_exports_are_those_of_a_local_build(local: Path, apart: Path) -> None:
-    assert tables(store_of(apart)) == tables(Store(local / "stages"))
+    there, here = tables(store_of(apart)), tables(Store(local / "stages"))
+    assert there.keys() == here.keys()
+    assert [name for name in here if there[name] != here[name]] == []
     assert not (apart / "stages").exists()
     manifests = [(data / "export" / MANIFEST).read_bytes() for data in (local, apart)]
     assert manifests[0] == manifests[1]
@@ -76,30 +79,28 @@ def test_another_machine_computes_nothing_and_has_the_same(apart: Path, tmp_path
     assert not load(store_of(apart), small_build.profile(), apart / "steptp.duckdb").built
 
 
-def test_an_audit_looks_there(apart: Path, tmp_path: Path) -> None:
-    assert audit(apart, store_of(apart)).defects == ()
+def test_an_audit_looks_there(apart: Path) -> None:
     name = "/bucket/prefix/surveys/program=GELU/part.parquet"
     content = contents(Apart)[name]
+    arguments = ["audit", "--data", str(apart), "--storage", "apart://bucket/prefix", "--json"]
     try:
         Apart().pipe_file(name, content[:-50])
-        arguments = ["audit", "--data", str(apart), "--storage", "apart://bucket/prefix", "--json"]
         done = CliRunner().invoke(steptp, arguments)
         assert done.exit_code == 1
         found = [(d["kind"], d["where"]) for d in json.loads(done.stdout)["defects"]]
         assert ("unreadable-file", "surveys/program=GELU/part.parquet") in found
         small_build.build(apart, store=store_of(apart))
         assert contents(Apart)[name] == content
-        assert audit(apart, store_of(apart)).sound
-        Apart().rm_file(name)
-        assert "missing-file" in {d.kind for d in audit(apart, store_of(apart)).defects}
+        assert audit(apart, store_of(apart)).defects == ()
         Apart.error = OSError("no route")
+        with pytest.raises(StorageFailure, match="cannot list"):
+            audit(apart, store_of(apart))
         opened.cache_clear()
         done = CliRunner().invoke(steptp, arguments)
         assert done.exit_code == 2
         assert "cannot be used: OSError: no route" in done.stderr
     finally:
         Apart.error = None
-        Apart().pipe_file(name, content)
 
 
 def test_assets_build_there_and_then_have_nothing_to_do(

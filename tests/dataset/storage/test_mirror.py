@@ -9,6 +9,7 @@ import pytest
 
 from steptp_dagster.dataset.storage import leases
 from steptp_dagster.dataset.storage.mirror import StorageFailure
+from steptp_dagster.dataset.storage.stamps import Stamp
 from steptp_dagster.dataset.store import NotWritten, Store, opened, write_aside
 from tests.dataset.test_incremental_kills import FIRST, FOLDERS, STAGE
 from tests.dataset.test_incremental_kills import build as update
@@ -17,6 +18,7 @@ from tests.support.filesystems import (
     Folders,
     Killed,
     Seconds,
+    Stubborn,
     Tagged,
     contents,
     register,
@@ -59,7 +61,7 @@ def test_bytes_and_names_are_those_of_a_local_folder(tmp_path: Path) -> None:
     assert {name: there[f"{name}/program=p/part.parquet"] for name in STAGE.tables} == tables(local)
 
 
-@pytest.mark.parametrize("kind", [Apart, Folders, Seconds, Tagged])
+@pytest.mark.parametrize("kind", [Apart, Folders, Stubborn, Seconds, Tagged])
 def test_what_is_there_is_not_made_again_on_any_machine(tmp_path: Path, kind: type[Apart]) -> None:
     assert update(at(tmp_path / "one", kind), "abc").new == 3
     before = contents(kind)
@@ -123,6 +125,16 @@ def test_files_of_one_second_are_told_apart(
     assert Seconds.asked.count("get") == fetched
 
 
+def test_a_stamp_tells_files_apart_and_not_who_looked_at_them() -> None:
+    told = {"name": "/b/p", "size": 9, "type": "file", "mtime": 1.5, "atime": 3.0}
+    stamp = Stamp.of(told)
+    assert Stamp.of({**told, "name": "b/p", "atime": 4.0}) == stamp
+    assert stamp.sharp and not Stamp.of({**told, "mtime": 1.0}).sharp
+    others = [{**told, "size": 8}, {**told, "mtime": 2.5}, {**told, "ETag": '"a"'}]
+    assert stamp.text not in [Stamp.of(other).text for other in others]
+    assert Stamp.of(others[2]).tag == "a" and Stamp.of({"size": 9, "ETag": "a"}).sharp
+
+
 def test_a_file_that_is_replaced_while_it_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +157,7 @@ def test_a_file_that_is_replaced_while_it_is_fetched(
     assert not path.exists()
 
 
-@pytest.mark.parametrize("kind", [Apart, Folders])
+@pytest.mark.parametrize("kind", [Apart, pytest.param(Folders, marks=pytest.mark.slow)])
 def test_a_kill_at_any_change_of_the_store_leaves_nothing_half(
     tmp_path: Path, kind: type[Apart]
 ) -> None:
