@@ -85,7 +85,7 @@ class Seals:
     def of(cls, store: Store, profile: Profile) -> Self:
         """Digests code and settings, once for all parts."""
         settings = canonical_json(profile.settings())
-        machine = [gpu_here(), nvrtc_available()]
+        machine: list[Json] = [gpu_here(), nvrtc_available()]
         broken = [str(fault) for fault in faults()]
         known = (made_with(), steps_version(), settings, machine, broken)
         return cls(store, profile, digest("surroundings", *known))
