@@ -147,7 +147,7 @@ def _compared(found: UserTranslation, smaller: Callable[[], str]) -> str:
 def _smaller(bench: Workbench, file: UserFile, text: str, name: str, dtype: str) -> str:
     """How the same file compares with PyTorch where its numbers are smaller, in words."""
     samples = bench.samples(file, text, name, [dtype or "f32"], 1)
-    for sample in samples if not isinstance(samples, UserRefusal) else ():
+    for sample in samples.samples if not isinstance(samples, UserRefusal) else ():
         if sample.shape:
             found = bench.translation(file, sample.text, name, sample.shape, dtype)
             if isinstance(found, UserTranslation) and found.fidelity is not None:

@@ -4,7 +4,8 @@ A stage of a program is a set of units. The key of a unit digests what it is mad
 version of the code that makes it; every row carries the key of its unit. ``update`` keeps rows of
 wanted units, computes the missing ones in batches, drops the rest, and leaves a finished file
 alone when nothing changed. A unit is done when its row in the stage's *first* table is on disk,
-unless that row says more of the machine that made it than of the unit (``Stage.again``).
+unless that row says more of the machine that made it than of the unit (``Stage.again``); where
+units may come to nothing (``Stage.sparse``), when its row in the stage's lineage is.
 Batches write that table last, so its rows vouch for those of the others; finished files are
 replaced with that table first, so a unit that is dropped is gone before its other rows are. A
 file that is missing or spoilt takes the files written with it out of the count.
@@ -48,13 +49,20 @@ class Stage:
 
     ``again`` tells rows of the first table that are never believed later: another run, with more
     time or memory, or on a machine that is less busy, may come to something else. They stand in
-    the finished file, and the next ``update`` makes their units again.
+    the finished file, and the next ``update`` makes their units again. Units of a ``sparse`` stage
+    may have no row in the first table: that they are done is what their lineage says.
     """
 
     name: str
     tables: Mapping[str, pa.DataFrameSchema]
     order: Mapping[str, tuple[str, ...]]
     again: pl.Expr = field(default_factory=lambda: pl.lit(False))
+    sparse: bool = False
+
+    @property
+    def vouching(self) -> str:
+        """The folder with a row for every unit that is done."""
+        return f"lineage-{self.name}" if self.sparse else next(iter(self.tables))
 
     @property
     def journals(self) -> dict[str, pa.DataFrameSchema]:
@@ -150,11 +158,11 @@ def update(
     raises; batches written until then are kept.
     """
     with store.locked(stage.name, program):
-        every = {**stage.tables, **stage.journals}
-        first = next(iter(stage.tables))
-        rows = _done(store, every, program, stage.again)
-        there = set(rows[first]["unit"].to_list())
-        number = max((_number(p.stem) for p in store.batches(first, program)), default=0)
+        every, first = _every(stage), next(iter(stage.tables))
+        vouching = stage.vouching
+        rows = _done(store, stage, program)
+        there = set(rows[vouching]["unit"].to_list())
+        number = max((_number(p.stem) for p in store.batches(vouching, program)), default=0)
         units: dict[str, Unit] = {}
         new = 0
         for more in (lambda _: wanted, *grow):
@@ -169,7 +177,7 @@ def update(
             for made in _batched(compute(missing), batch) if missing else ():
                 number += 1
                 frames = _frames(stage, program, made, origin)
-                for name in [*(n for n in every if n != first), first]:
+                for name in [*(n for n in every if n != vouching), vouching]:
                     path = store.part(name, program).with_name(f"batch-{number:05d}.parquet")
                     store.write(path, frames[name])
                     rows[name] = pl.concat([rows[name], frames[name]])
@@ -197,17 +205,22 @@ def _number(stem: str) -> int:
     return int(stem.removeprefix("batch-"))
 
 
-def _done(
-    store: Store, every: Mapping[str, pa.DataFrameSchema], program: str, again: pl.Expr
-) -> dict[str, pl.DataFrame]:
+def _every(stage: Stage) -> dict[str, pa.DataFrameSchema]:
+    """All folders of a stage, the vouching one first."""
+    every = {**stage.tables, **stage.journals}
+    return {stage.vouching: every[stage.vouching], **every}
+
+
+def _done(store: Store, stage: Stage, program: str) -> dict[str, pl.DataFrame]:
     """Rows of done units by folder, from finished files and from batches.
 
     Each unit counts from the first place that has it, and not with a row that is to be made
-    ``again``. The first folder decides which are done: a kill between two files leaves rows of
+    again. The vouching folder decides which are done: a kill between two files leaves rows of
     units that are not.
     """
-    first = next(iter(every))
-    paths = [store.part(first, program), *store.batches(first, program)]
+    every, first = _every(stage), next(iter(stage.tables))
+    vouching, again = stage.vouching, stage.again
+    paths = [store.part(vouching, program), *store.batches(vouching, program)]
     kept: dict[str, list[pl.DataFrame]] = {name: [empty(table)] for name, table in every.items()}
     seen: dict[str, set[str]] = {name: set() for name in every}
     store.bring(*(store.part(n, program).with_name(p.name) for p in paths for n in every))
@@ -224,7 +237,7 @@ def _done(
             left_out = sorted(seen[name] | doubtful)
             kept[name].append(rows.filter(~pl.col("unit").is_in(left_out)))
             seen[name] |= set(rows["unit"].to_list()) - doubtful
-    done = sorted(seen[first])
+    done = sorted(seen[vouching])
     return {
         name: pl.concat(parts).filter(pl.col("unit").is_in(done)) for name, parts in kept.items()
     }
@@ -263,7 +276,7 @@ def _finish(
     store: Store, stage: Stage, program: str, keys: Sequence[str], rows: Mapping[str, pl.DataFrame]
 ) -> dict[str, int]:
     """Write the finished files, sorted, where they changed; then remove the batches."""
-    every = {**stage.tables, **stage.journals}
+    every = _every(stage)
     heights = {}
     for name, table in every.items():
         wanted = rows[name].filter(pl.col("unit").is_in(keys))

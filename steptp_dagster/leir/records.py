@@ -15,7 +15,8 @@ def quickly_made(cls: _Class) -> _Class:
     """Decorates a frozen dataclass with slots: the same ``__init__``, quicker.
 
     Signature, defaults and ``__post_init__`` are those of the dataclass, which stays frozen.
-    Raises TypeError for fields that are made by a factory or are not passed to ``__init__``.
+    Raises TypeError for fields that are made by a factory, are not passed to ``__init__``, are
+    inherited, or have no slot.
     """
     names: dict[str, object] = {}
     places: list[str] = ["self"]
@@ -24,6 +25,8 @@ def quickly_made(cls: _Class) -> _Class:
     for field in fields(cls):
         if field.default_factory is not MISSING or not field.init:
             raise TypeError(f"{cls.__name__}.{field.name} is not simply passed")
+        if field.name not in cls.__dict__:
+            raise TypeError(f"{cls.__name__}.{field.name} is inherited, or has no slot")
         parameter = field.name
         if field.default is not MISSING:
             names[f"_default_{field.name}"] = field.default

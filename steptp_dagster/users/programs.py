@@ -6,7 +6,7 @@ Everything that executes the file happens elsewhere (``isolation``); nothing is 
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from steptp_dagster.leir.fileform import FileFormError, read
 from steptp_dagster.leir.parser import ParseError
@@ -16,6 +16,9 @@ from steptp_dagster.users.isolation import Isolation, Limits, Reply
 from steptp_dagster.users.refusal import UserRefusal
 
 T = TypeVar("T")
+
+#: Reason that says more of a machine and its load than of a file.
+LATE: Final = "timed-out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,14 @@ class UserSample:
     inputs: tuple[Mapping[str, Any], ...]
     constants: Mapping[str, str]
     cast: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UserSamples:
+    """The samples of a program; ``late`` where with more time there might be others."""
+
+    samples: tuple[UserSample, ...]
+    late: UserRefusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,7 @@ class Workbench:
 
     def samples(
         self, file: UserFile, text: str, program: str, dtypes: Sequence[str], count: int
-    ) -> tuple[UserSample, ...] | UserRefusal:
+    ) -> UserSamples | UserRefusal:
         """The samples of one program: those that the file names, or its example and others.
 
         Up to ``count`` of them can be executed; an example that is too large comes on top.
@@ -104,23 +115,24 @@ class Workbench:
         if isinstance(reply, UserRefusal):
             return reply
 
-        def given() -> tuple[UserSample, ...]:
+        def given() -> UserSamples:
             found = [_sample(s) for s in reply["samples"]]
             if not reply["given"]:
-                return tuple(found)
+                return UserSamples(tuple(found))
             judged = self._ask(file, "judge", text, **wanted)
             # An example that is too much for the limits is one more that is too large.
             large = isinstance(judged, UserRefusal)
             if not isinstance(judged, UserRefusal):
                 if not judged["translated"]:
-                    return tuple(found)
+                    return UserSamples(tuple(found))
                 large = not judged["executable"] or bool(judged["fake"])
             more = count if large else count - 1
             further = self._ask(file, "derive", text, count=more, **wanted) if more else None
             # Other extents are our idea: where they do not work, the file is not to blame.
             if further is not None and not isinstance(further, UserRefusal):
                 found += [_sample(s) for s in further["samples"]]
-            return tuple(found)
+            late = (r for r in (judged, further) if isinstance(r, UserRefusal))
+            return UserSamples(tuple(found), next((r for r in late if r.reason == LATE), None))
 
         return _told(file, given)
 

@@ -1,6 +1,7 @@
 """A stage with several tables: killed at every file that it touches, or with files spoilt."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -26,6 +27,7 @@ OTHER = pa.DataFrameSchema(
     strict=True,
 )
 STAGE = Stage("s", {"first": FIRST, "other": OTHER}, {"first": ("name",), "other": ("item",)})
+SPARSE = replace(STAGE, sparse=True)
 FOLDERS = (*STAGE.tables, *STAGE.journals)
 
 
@@ -33,15 +35,16 @@ class Killed(BaseException):
     """Ends a build as a kill does: nobody catches it."""
 
 
-def build(store: Store, names: str) -> Report:
+def build(store: Store, names: str, stage: Stage = STAGE) -> Report:
     def compute(missing: Sequence[Unit]) -> Iterator[Made]:
         for unit in missing:
             others = [{"item": f"{unit.payload}{i}"} for i in range(ord(unit.payload) % 3)]
-            rows = {"first": [{"name": unit.payload}], "other": others}
+            first = [] if stage.sparse and unit.payload == "b" else [{"name": unit.payload}]
+            rows = {"first": first, "other": others}
             yield Made(unit, rows, 0.5)
 
     wanted = [Unit(digest("test", name), name) for name in names]
-    return update(store, STAGE, "p", wanted, compute, origin=Origin("run"), batch=2)
+    return update(store, stage, "p", wanted, compute, origin=Origin("run"), batch=2)
 
 
 def contents(store: Store) -> dict[str, bytes]:
@@ -79,33 +82,40 @@ def killed_at(number: int, patch: pytest.MonkeyPatch, action: Callable[[], Any])
     return False
 
 
+@pytest.mark.parametrize("stage", [STAGE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
     ("before", "killed", "after"),
     [("", "abc", "abcd"), ("abc", "bd", "acde"), ("abc", "bd", "abc"), ("ab", "acd", "acd")],
 )
 def test_a_kill_at_any_file_leaves_no_trace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, killed: str, after: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    killed: str,
+    after: str,
+    stage: Stage,
 ) -> None:
     clean = Store(tmp_path / "clean")
-    build(clean, after)
+    build(clean, after, stage)
     for number in count():
         store = Store(tmp_path / str(number))
         if before:
-            build(store, before)
-        if not killed_at(number, monkeypatch, partial(build, store, killed)):
+            build(store, before, stage)
+        if not killed_at(number, monkeypatch, partial(build, store, killed, stage)):
             assert number > len(FOLDERS)
             break
-        build(store, after)
+        build(store, after, stage)
         assert contents(store) == contents(clean), f"killed at file {number}"
         assert journal_units(store) == journal_units(clean)
-        assert build(store, after).new == 0
+        assert build(store, after, stage).new == 0
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("spoil", ["removed", "cut short", "empty", "other columns"])
-def test_a_spoilt_file_is_made_again(tmp_path: Path, folder: str, spoil: str) -> None:
+@pytest.mark.parametrize("stage", [STAGE, SPARSE], ids=["dense", "sparse"])
+def test_a_spoilt_file_is_made_again(tmp_path: Path, folder: str, spoil: str, stage: Stage) -> None:
     store = Store(tmp_path)
-    build(store, "abcde")
+    build(store, "abcde", stage)
     whole = contents(store)
     path = store.part(folder, "p")
     if spoil == "removed":
@@ -114,6 +124,14 @@ def test_a_spoilt_file_is_made_again(tmp_path: Path, folder: str, spoil: str) ->
         pl.DataFrame({"unit": [1]}).write_parquet(path)
     else:
         path.write_bytes(path.read_bytes()[: 40 if spoil == "cut short" else 0])
-    assert build(store, "abcde").new == 5
+    assert build(store, "abcde", stage).new == 5
     assert contents(store) == whole
-    assert build(store, "abcde").new == 0
+    assert build(store, "abcde", stage).new == 0
+
+
+def test_units_without_rows_are_done_where_their_stage_is_sparse(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert build(store, "ab", SPARSE).new == 2
+    assert build(store, "abc", SPARSE) == Report(1, 2, 0, {"first": 2, "other": 3})
+    assert build(store, "ac", SPARSE).dropped == 1
+    assert build(store, "b", SPARSE).new == 1

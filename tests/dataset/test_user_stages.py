@@ -26,6 +26,7 @@ from steptp_dagster.dataset.stages.user_sources import update_user_sources
 from steptp_dagster.dataset.store import Store
 from steptp_dagster.paths import USERS_VARIABLE
 from steptp_dagster.users.isolation import Isolation
+from steptp_dagster.users.refusal import UserRefusal
 from tests.support.users import BENCHMARK, FLOW
 
 PROFILE = """
@@ -210,3 +211,30 @@ def test_a_bad_setting_is_refused_in_words(folder: Path, text: str, message: str
     with pytest.raises(ProfileError, match=r"mine\.yaml: ") as caught:
         load(folder)
     assert message in str(caught.value)
+
+
+def test_samples_that_want_of_time_decided_are_looked_at_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, plain = UserRefusal("timed-out", "was not done after 60 s", "flow.py"), Isolation.ask
+
+    def ask(self: Isolation, file: Any, wanted: str, *rest: Any, **named: Any) -> Any:
+        return late if wanted == "judge" else plain(self, file, wanted, *rest, **named)
+
+    def sources() -> Report:
+        profile = load(folder)
+        file = next(f for f in map(profile.user_file, profile.program_names) if f is not None)
+        assert file.name == "many.py"
+        store = Store(folder / "stages")
+        return update_user_sources(store, file, profile, Origin(), progress.silent)
+
+    for name in ("net.py", "flow.py", "broken.py"):
+        (folder / "nets" / name).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(Isolation, "ask", ask)
+        assert (sources().unsettled, sources().new) == (1, 1)
+    told = read(folder, USER_PROGRAMS).filter(pl.col("samples") > 0)
+    assert told["reason"].to_list() == ["timed-out"]
+    assert "the next build looks again: flow.py: was not done" in told["message"].item()
+    assert [sources().new, sources().new] == [1, 0]
+    assert set(read(folder, USER_PROGRAMS)["reason"]) == {None, "raised"}

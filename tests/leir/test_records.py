@@ -72,3 +72,17 @@ def test_a_factory_is_refused() -> None:
 
     with pytest.raises(TypeError, match="one is not simply passed"):
         quickly_made(Made)
+
+
+def test_fields_of_a_base_and_without_slots_are_refused() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Inherits(_Quick):
+        three: int = 3
+
+    @dataclass(frozen=True)
+    class Slotless:
+        one: int
+
+    for cls in (Inherits, Slotless):
+        with pytest.raises(TypeError, match="one is inherited, or has no slot"):
+            quickly_made(cls)

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,23 @@ def test_what_users_change_in_python_is_gone_with_the_next_file() -> None:
     assert isinstance(BENCH.programs(FILE, text), UserRefusal)
     found = BENCH.samples(FILE, FUNCTION, "", ["f32"], 1)
     assert not isinstance(found, UserRefusal)
-    assert found[0].inputs[0]["dtype"] == "f32"
+    assert found.samples[0].inputs[0]["dtype"] == "f32"
+
+
+@pytest.mark.parametrize("task", ["judge", "derive"])
+def test_samples_that_want_of_time_decided_say_so(
+    monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    late, plain = UserRefusal("timed-out", "was not done after 60 s", "mine.py"), Isolation.ask
+
+    def ask(self: Isolation, file: Any, wanted: str, *rest: Any, **named: Any) -> Any:
+        return late if wanted == task else plain(self, file, wanted, *rest, **named)
+
+    monkeypatch.setattr(Isolation, "ask", ask)
+    found = BENCH.samples(FILE, FUNCTION, "", ["f32"], 2)
+    assert not isinstance(found, UserRefusal)
+    assert found.late == late
+    assert found.samples
 
 
 @pytest.mark.slow

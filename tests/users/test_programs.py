@@ -30,7 +30,8 @@ def programs(text: str) -> list[tuple[str, str]]:
 def samples(text: str, program: str = "", count: int = 1) -> tuple[UserSample, ...]:
     found = BENCH.samples(FILE, text, program, ["f32", "f16"], count)
     assert not isinstance(found, UserRefusal), found
-    return found
+    assert found.late is None
+    return found.samples
 
 
 def translation(

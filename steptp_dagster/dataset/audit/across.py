@@ -13,7 +13,8 @@ from steptp_dagster.dataset.versions import code_version
 from steptp_dagster.dataset.warehouse import FOLDERS, MERGES, VIEWS
 
 #: Stage -> versions of the code (``versions.GROUPS``) that its rows may have come from.
-#: Records are kept by content, whatever code chose them; so their stage is not in it.
+#: Records are kept by content, whatever code chose them, and a token count or rendering is that of
+#: its text, whose key names the releases and code that decide it; so these stages are not in it.
 MADE_BY: Final[dict[str, tuple[str, ...]]] = {
     "sources": ("sources", "user_sources"),
     "leir": ("leir", "user_leir"),

@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from steptp_dagster.verify.pool import Verifier
     from steptp_dagster.verify.record import Verdict
 
-STAGE = Stage("negatives", {"negatives": NEGATIVES}, {"negatives": ("negative_id",)}, again=AGAIN)
+#: Sparse: some steps take no mistake.
+STAGE = Stage(
+    "negatives",
+    {"negatives": NEGATIVES},
+    {"negatives": ("negative_id",)},
+    again=AGAIN,
+    sparse=True,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -29,6 +29,8 @@ STAGE = Stage(
     {"user_programs": ("program",), "source_programs": ("source_id",)},
     again=pl.col("reason").is_in(OF_THE_MACHINE),
 )
+#: Before the message of a program whose samples were chosen without knowing all of it.
+_STOOD_IN: Final = "some samples are not there yet, and the next build looks again: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +110,13 @@ def _rows(task: Task) -> dict[str, list[Row]]:
             continue
         rows = [
             _source(task, task.content, program, sample, dtype, form)
-            for sample in found
+            for sample in found.samples
             for dtype in sample.dtypes
             for form in task.forms
         ]
-        users.append(_user(task, program, samples=len(rows)))
+        late = found.late
+        told = {} if late is None else {"reason": late.reason, "message": f"{_STOOD_IN}{late}"}
+        users.append(_user(task, program, samples=len(rows), **told))
         sources += rows
     return {"user_programs": users, "source_programs": sources}
 
