@@ -84,6 +84,7 @@ class Thoughts:
 
     step: str
     negative: str
+    right: str
     static: str
     numeric: str
     message: str
@@ -91,7 +92,12 @@ class Thoughts:
     def __post_init__(self) -> None:
         """Refuse templates with other words than are filled in."""
         _only(self.step, "step", "number", "count", "strategy", "thought")
-        _only(self.negative, "negative", "strategy", "change", "evidence", "reason", "meaning")
+        _only(
+            self.negative,
+            "negative",
+            *("strategy", "change", "right", "evidence", "reason", "meaning"),
+        )
+        _only(self.right, "right", "right")
         _only(self.static, "static", "message")
         _only(self.numeric, "numeric", "family", "finding")
         _only(self.message, "message", "message")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from steptp_dagster.dataset.candidates import Candidate, Chain, Wrong
 from steptp_dagster.dataset.config import RecordPlan
+from steptp_dagster.dataset.corrections import correction
 from steptp_dagster.dataset.ids import record_id
 from steptp_dagster.dataset.prompts import prompts
 from steptp_dagster.dataset.tokens import count
@@ -119,6 +120,7 @@ def negative(wrong: Wrong, plan: RecordPlan) -> Record:
     thought = prompts().thoughts.negative.format(
         strategy=step.strategy,
         change=wrong.change,
+        right=_right(wrong, plan),
         evidence=evidence(wrong),
         reason=wrong.reason,
         meaning=reasons.REASONS[wrong.reason],
@@ -136,6 +138,12 @@ def negative(wrong: Wrong, plan: RecordPlan) -> Record:
         plan,
         negative_id=wrong.negative_id,
     )
+
+
+def _right(wrong: Wrong, plan: RecordPlan) -> str:
+    """What the right step has in the place of the mistake, where that is one place; else empty."""
+    found = correction(wrong.step.result_text, wrong.text) if plan.program == "leir" else None
+    return f" {prompts().thoughts.right.format(right=found)}" if found else ""
 
 
 def evidence(wrong: Wrong) -> str:

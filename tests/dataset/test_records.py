@@ -70,6 +70,7 @@ def test_a_negative_says_what_the_verdict_found() -> None:
     reasoning, answer = read_answer(made[0].messages[2].content, "negative")
     assert answer == {"accepted": False, "reason": "different-mathematics"}
     assert "statement 1.1 has `-` in place of `+`" in reasoning
+    assert "The right step has `D^{f32,g}_{tx}=A^{f32,g}_{tx}+1.0` there." in reasoning
     assert "family normal: in binary64 the outputs differ by 0.25 of their size." in reasoning
     assert SOURCE_TEXT.replace("+", "-") in made[0].messages[1].content
     assert made[0].equality == "rejected"
