@@ -18,6 +18,9 @@ PREFIX: Final = "user_"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST: Final = 60
 
+#: Bytes of the largest file that is taken for a program.
+LARGEST: Final = 4 * 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class UserFile:
@@ -78,14 +81,16 @@ def read(file: UserFile) -> Content | UserRefusal:
     The digest is that of the text alone unless the file imports files of its own folder.
     """
     try:
-        held = file.path.read_bytes()
-        text = held.decode("utf-8-sig")
+        if (size := file.path.stat().st_size) > LARGEST:
+            said = f"is no program: {size} bytes, more than {LARGEST}"
+            return UserRefusal("unreadable", said, file.name)
+        text = file.path.read_bytes().decode("utf-8-sig")
+        helpers = _helpers(text, file.path.parent, {file.path})
+        if not helpers:
+            return Content(text, _digest(text.encode()))
+        parts = [[str(p.relative_to(file.path.parent)), _digest(p.read_bytes())] for p in helpers]
     except (OSError, UnicodeDecodeError) as error:
         return UserRefusal("unreadable", f"cannot be read: {error}", file.name)
-    helpers = _helpers(text, file.path.parent, {file.path})
-    if not helpers:
-        return Content(text, _digest(text.encode()))
-    parts = [[str(p.relative_to(file.path.parent)), _digest(p.read_bytes())] for p in helpers]
     return Content(text, _digest(repr([_digest(text.encode()), sorted(parts)]).encode()))
 
 
@@ -107,7 +112,7 @@ def _helpers(text: str, folder: Path, seen: set[Path]) -> list[Path]:
             sorted(package.rglob("*.py")) if package.is_dir() else [package.with_suffix(".py")]
         )
         for path in candidates:
-            if path in seen or not path.is_file():
+            if path in seen or not path.is_file() or path.stat().st_size > LARGEST:
                 continue
             seen.add(path)
             found.append(path)

@@ -79,3 +79,32 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     assert refused.reason == "unreadable"
     assert str(refused).startswith("main.py: cannot be read: ")
     assert str(refused).endswith(REASONS["unreadable"])
+
+
+def test_a_file_that_is_no_text_by_its_size_is_not_read(tmp_path: Path) -> None:
+    """A hole on the disk: reading it would take the memory that it stands for."""
+    with (tmp_path / "huge.py").open("w") as out:
+        out.truncate(1 << 40)
+    found = read(file_of(tmp_path / "huge.py"))
+    assert isinstance(found, UserRefusal)
+    assert str(found).startswith(f"huge.py: is no program: {1 << 40} bytes, more than 4194304; ")
+    (tmp_path / "main.py").write_text("import huge\n")
+    assert isinstance(read(file_of(tmp_path / "main.py")), Content)
+
+
+def test_a_helper_that_cannot_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    (tmp_path / "main.py").write_text("import helper\n")
+    plain = Path.read_bytes
+
+    def refused(self: Path) -> bytes:
+        if self.name == "helper.py":
+            raise PermissionError(13, "Permission denied", str(self))
+        return plain(self)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    found = read(file_of(tmp_path / "main.py"))
+    assert isinstance(found, UserRefusal)
+    assert "helper.py" in found.message
