@@ -13,7 +13,7 @@ import pytest
 
 from steptp_dagster import progress
 from steptp_dagster.dataset import parts, seals
-from steptp_dagster.dataset.config import Profile
+from steptp_dagster.dataset.config import Profile, UserPlan
 from steptp_dagster.dataset.incremental import Made, Origin, Report, Stage, Unit, update
 from steptp_dagster.dataset.parallel import Workers
 from steptp_dagster.dataset.schemas import ZOO
@@ -25,7 +25,10 @@ from steptp_dagster.dataset.stages.renderings import update_renderings
 from steptp_dagster.dataset.stages.sources import update_sources
 from steptp_dagster.dataset.stages.steps import update_steps
 from steptp_dagster.dataset.stages.tokens import update_tokens
+from steptp_dagster.dataset.stages.user_leir import update_user_leir
+from steptp_dagster.dataset.stages.user_sources import update_user_sources
 from steptp_dagster.dataset.store import WHOLE, Store
+from steptp_dagster.users.files import UserFile
 from tests.support import small_build
 from tests.support.rows import key
 from tests.support.small_build import Agreeable
@@ -211,9 +214,23 @@ UPDATES: dict[str, tuple[Part, Update]] = {
     "records": (parts.RECORDS, lambda s, p: update_records(s, p, Origin())),
     "renderings": (parts.RENDERINGS, lambda s, p: update_renderings(s, p, *NOWHERE)),
     "leir": (parts.LEIR, lambda s, _: update_leir(s, "softmax", *NOWHERE)),
+    "user_sources": (
+        parts.SOURCES,
+        lambda s, p: update_user_sources(s, mine(p), p, Origin(), progress.silent),
+    ),
+    "user_leir": (parts.LEIR, lambda s, p: update_user_leir(s, mine(p), p, *NOWHERE)),
 }
+
+
+def mine(profile: Profile) -> UserFile:
+    """The user's file of a profile that has one."""
+    file = profile.user_file("user_mine")
+    assert file is not None
+    return file
+
+
 #: Stages whose work takes seconds, and that leave rows out here.
-HEAVY = ("leir", "tokens", "renderings")
+HEAVY = ("leir", "tokens", "renderings", "user_leir")
 
 
 @pytest.mark.parametrize("name", UPDATES)
@@ -230,17 +247,27 @@ def test_a_part_names_all_files_that_its_stages_open(
     if name == "records":  # with nothing new, its journals are not opened
         for folder in part.writes:
             shutil.rmtree(stages / folder, ignore_errors=True)
+    if name.startswith("user"):
+        (tmp_path / "nets").mkdir()
+        (tmp_path / "nets" / "mine.py").write_text("import torch\n")
+        plan = UserPlan(str(tmp_path / "nets"), files=("mine.py",))
+        profile = replace(profile, user_programs=plan)
+        nothing: dict[str, Any] = {"user_programs": [], "source_programs": []}
+        sources = "steptp_dagster.dataset.stages.user_sources"
+        monkeypatch.setattr(f"{sources}._rows", lambda task: nothing)
     if name in HEAVY:
         module = f"steptp_dagster.dataset.stages.{name}"
         monkeypatch.setattr(f"{module}.work", lambda unit: Made(unit, {}, 0))
     with opened(monkeypatch) as found:
         run(Store(stages), profile)
-    assert part.name == name
+    assert part.name == name.removeprefix("user_")
     folders = {folder for folder, _ in found}
     assert folders - {"runs"} <= {*part.reads, *part.writes}
-    assert folders >= set(part.writes) - {"user_programs"}
+    own = set() if name == "user_sources" else {"user_programs"}
+    assert folders >= set(part.writes) - own
     if not part.whole:
-        assert {program for folder, program in found if folder != "runs"} == {"softmax"}
+        partition = "user_mine" if name.startswith("user") else "softmax"
+        assert {program for folder, program in found if folder != "runs"} == {partition}
 
 
 def test_a_seal_is_plain_to_read(part: Counted) -> None:
