@@ -31,7 +31,7 @@ from steptp_dagster.dataset.respelling import respelled
 from steptp_dagster.dataset.schemas import SPLITS, STABLE
 from steptp_dagster.dataset.seals import made_with
 from steptp_dagster.dataset.store import write_aside
-from steptp_dagster.dataset.warehouse import loaded_from, profile_of
+from steptp_dagster.dataset.warehouse import NoWarehouse, loaded_from, profile_of
 from steptp_dagster.leir.compact import Spelling
 
 MANIFEST: Final = "manifest.json"
@@ -62,8 +62,8 @@ def export_all(
 
     ``spelling`` is how records show programs (tables always have the paper's), ``formats`` are
     further forms of the records (``formats.FORMATS``). A new folder is filled beside the old one
-    and takes its place when it is complete. Raises OSError where the disk refuses, and leaves
-    the old folder as it was.
+    and takes its place when it is complete. Raises OSError where the disk refuses, NoWarehouse
+    for one of another release, and leaves the old folder as it was.
     """
     chosen = sorted({"", *formats})
     _recover(folder)
@@ -80,11 +80,17 @@ def _export(
     connection: duckdb.DuckDBPyConnection, folder: Path, spelling: Spelling, chosen: list[str]
 ) -> bool:
     """Write what differs from what is there; whether anything did."""
-    frames = {name: table(connection, name) for name in STABLE}
-    records = frames["filtered_dataset"]
-    if spelling == "compact":
-        records = respelled(records)
-    text = card(connection, profile_of(connection), records, spelling)
+    try:
+        frames = {name: table(connection, name) for name in STABLE}
+        records = frames["filtered_dataset"]
+        if spelling == "compact":
+            records = respelled(records)
+        text = card(connection, profile_of(connection), records, spelling)
+    except duckdb.CatalogException as error:
+        said = str(error).splitlines()[0]
+        raise NoWarehouse(
+            f"the warehouse was made by another release ({said}): run `steptp build`"
+        ) from error
     contents = (_fingerprint(frame) for frame in (records, *frames.values()))
     made_from = digest("export", text, chosen, SHARD_ROWS, *contents)
     if made_from_of(folder) == made_from and not damaged(folder):

@@ -29,7 +29,7 @@ from steptp_dagster.dataset.schemas import (
     polars_schema,
 )
 from steptp_dagster.dataset.tokens import count
-from steptp_dagster.dataset.warehouse import connect, load
+from steptp_dagster.dataset.warehouse import NoWarehouse, connect, load
 from steptp_dagster.leir.compact_parser import parse_compact
 from steptp_dagster.leir.parser import parse
 from tests.support.prepared import prepare
@@ -226,6 +226,16 @@ def test_parquet_and_json_lines_say_the_same(export: Path) -> None:
         assert frame["record_id"].is_sorted()
         group = pq.ParquetFile(shard).metadata.row_group(0)
         assert group.column(0).statistics.min == frame["record_id"].min()
+
+
+def test_a_warehouse_of_another_release_is_said_to_be(warehouse: Path, tmp_path: Path) -> None:
+    older = tmp_path / "older.duckdb"
+    older.write_bytes(warehouse.read_bytes())
+    with duckdb.connect(str(older)) as connection:
+        connection.execute("drop view token_savings_by_dtype")
+    with connect(older) as reader, pytest.raises(NoWarehouse, match="another release"):
+        exports.export_all(reader, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_many_records_are_cut_into_shards(
