@@ -104,13 +104,14 @@ def held(mirror: Mirror, stage: str, program: str) -> Iterator[None]:
 
 
 def confirm() -> None:
-    """Raise Held where this thread holds a partition that it may have been taken from.
+    """Raise Held where this thread holds a partition that was taken from it.
 
-    A process that was stopped for long, or cut off, was taken for dead.
+    A process that was stopped for long, or cut off, was taken for dead. Raises StorageFailure.
     """
     for lease in _own.__dict__.get("leases", ()):
-        if lease.lost or _now() - lease.beaten > PATIENCE / 2:
-            lease.beat()
+        if _now() - lease.beaten > PATIENCE / 2:
+            with lease.mirror.told("lock", lease.mirror.folder / lease.folder / lease.program):
+                lease.beat()
         if lease.lost:
             raise Held(
                 f"{lease.folder.removesuffix('.lock')!r} of {lease.program!r} was taken over by "

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from hashlib import md5
 from pathlib import Path
@@ -60,7 +60,7 @@ class _Copy:
 class Mirror:
     """The folder ``base`` of a filesystem, and the folder of its copies."""
 
-    url: str
+    url: str = field(repr=False)  # it may have a password
     folder: Path
     _fs: Any
     base: str
@@ -214,7 +214,7 @@ class Mirror:
             where = f"{address.shown(self.url).rstrip('/')}/{name}"
             raise StorageFailure(
                 f"cannot {what} {where}: {address.words(error)}; what was finished is kept, run "
-                "again when the store can be reached and may be written to"
+                "again when that is mended"
             ) from error
 
 

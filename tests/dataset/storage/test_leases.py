@@ -11,7 +11,7 @@ import pytest
 from steptp_dagster.dataset.storage import leases
 from steptp_dagster.dataset.storage.leases import Held, held, machine
 from steptp_dagster.dataset.storage.mirror import Mirror
-from steptp_dagster.dataset.store import PartitionBusy, Store, opened
+from steptp_dagster.dataset.store import NotWritten, PartitionBusy, Store, opened
 from tests.support.filesystems import Apart, Folders, contents, register
 
 ROWS = pl.DataFrame({"a": range(10)})
@@ -160,6 +160,10 @@ def test_who_was_silent_and_not_missed_goes_on(
     store = store_at(tmp_path)
     with store.locked("s", "p"):
         silent(monkeypatch)
+        monkeypatch.setattr(Apart, "error", OSError("no route"))
+        with pytest.raises(NotWritten, match=r"cannot lock apart://bucket/s.lock/p: no route"):
+            store.write(store.part("t", "p"), ROWS)
+        monkeypatch.setattr(Apart, "error", None)
         store.write(store.part("t", "p"), ROWS)
     assert store.content("t", "p") is not None
     assert not [name for name in contents(Apart) if ".lock" in name]
