@@ -68,7 +68,9 @@ def _over_positions(program: str) -> Source:
 
 
 def _pooled(program: str) -> Source:
-    pools = {"rows": (1, *MEDIUM), "k": MEDIUM, "n": WIDE, "kernel": (2, 3)}
+    # fewer columns than two kernels leave nothing to reduce after the pooling
+    columns = tuple(n for n in WIDE if n >= 2 * 3)
+    pools = {"rows": (1, *MEDIUM), "k": MEDIUM, "n": columns, "kernel": (2, 3)}
     return _source(program, _MATRIX, pools, ("k", "n", "kernel"))
 
 
