@@ -34,7 +34,8 @@ script with blocks, as its schedules print it; `tir_loops`: TVM's script of plai
 `tir_exact`: TVM's script of what verification runs; `tvm_file`: the whole CUDA file that TVM
 makes, `tvm_kernels` the kernels in it; `cuda_file`, `cuda_kernels`: those of this project's
 lowering. All but `leir` and `compact` are counted for the translated sources and a sample of
-results. Savings are shares of the totals."""
+results. TVM's CUDA writes unrolled loops out, so a few results with them may weigh much there.
+Savings are shares of the totals."""
 _BY_DTYPE = """\
 What `leir` saves of each, in percent, of translated sources (`originals`) and of results of
 steps, by dtype. In f16 the file of TVM begins with definitions of halves, in f32 with none, so the
