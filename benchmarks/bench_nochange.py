@@ -307,6 +307,9 @@ def multiplied(folder: Folder, times: int) -> None:
         if name.removeprefix("lineage-").removeprefix("timings-") not in FIXED:
             rows = pl.read_parquet(path, hive_partitioning=False)
             write_aside(path, pl.concat([renamed(rows, n) for n in range(times)]))
+    # Else the files would count as spoilt: they are not what was sealed.
+    for path in folder.store.root.glob("*.seal/*.json"):
+        path.unlink()
 
 
 def renamed(rows: pl.DataFrame, number: int) -> pl.DataFrame:
