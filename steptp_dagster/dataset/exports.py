@@ -23,6 +23,7 @@ from typing import Final
 import duckdb
 import polars as pl
 
+from steptp_dagster.dataset.asides import aside, remove
 from steptp_dagster.dataset.card import card
 from steptp_dagster.dataset.file_digests import file_digest
 from steptp_dagster.dataset.formats import FORMATS, RECORD_COLUMNS
@@ -95,20 +96,19 @@ def _export(
     made_from = digest("export", text, chosen, SHARD_ROWS, *contents)
     if made_from_of(folder) == made_from and not damaged(folder):
         return False
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(aside, ignore_errors=True)
+    made = aside(folder)
     try:
-        aside.mkdir(parents=True)
+        made.mkdir(parents=True)
         for name, frame in frames.items():
-            write_aside(aside / "tables" / f"{name}.parquet", frame)
-        _write_records(aside, records, chosen)
-        (aside / "README.md").write_text(text, encoding="utf-8")
-        manifest = {"made_from": made_from, "files": files(aside)}
+            write_aside(made / "tables" / f"{name}.parquet", frame)
+        _write_records(made, records, chosen)
+        (made / "README.md").write_text(text, encoding="utf-8")
+        manifest = {"made_from": made_from, "files": files(made)}
         listing = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
-        (aside / MANIFEST).write_text(listing, encoding="utf-8")
-        _swap(aside, folder)
+        (made / MANIFEST).write_text(listing, encoding="utf-8")
+        _swap(made, folder)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        remove(made)
     return True
 
 

@@ -14,6 +14,7 @@ file that is missing or spoilt takes the files written with it out of the count.
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -160,6 +161,7 @@ def update(
     with store.locked(stage.name, program):
         every, first = _every(stage), next(iter(stage.tables))
         vouching = stage.vouching
+        _tidy(store, every, program)
         rows = _done(store, stage, program)
         there = set(rows[vouching]["unit"].to_list())
         number = max((_number(p.stem) for p in store.batches(vouching, program)), default=0)
@@ -203,6 +205,14 @@ def _note(store: Store, origin: Origin) -> None:
 
 def _number(stem: str) -> int:
     return int(stem.removeprefix("batch-"))
+
+
+def _tidy(store: Store, folders: Iterable[str], program: str) -> None:
+    """Remove files that a writer which was killed had begun; nobody else writes here now."""
+    for name in folders if store.remote is None else ():
+        for left in store.part(name, program).parent.glob(".*.parquet.*"):
+            with suppress(OSError):
+                left.unlink()
 
 
 def _every(stage: Stage) -> dict[str, pa.DataFrameSchema]:

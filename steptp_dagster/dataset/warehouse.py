@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 import pandera.polars as pa
 
+from steptp_dagster.dataset.asides import aside, remove
 from steptp_dagster.dataset.config import Profile
 from steptp_dagster.dataset.file_digests import file_digest
 from steptp_dagster.dataset.ids import canonical_json, digest
@@ -107,10 +108,9 @@ def load(store: Store, profile: Profile, path: Path) -> Loaded:
         with connect(path) as connection:
             return Loaded(counts(connection), integrity(connection), built=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.unlink(missing_ok=True)
+    made = aside(path)
     try:
-        with duckdb.connect(str(aside)) as connection:
+        with duckdb.connect(str(made)) as connection:
             for name, table in TABLES.items():
                 _load_table(connection, name, table, stage_files(store, name, programs))
             connection.execute(VIEWS.read_text(encoding="utf-8"))
@@ -119,11 +119,11 @@ def load(store: Store, profile: Profile, path: Path) -> Loaded:
             connection.execute("create table loaded as select ? as made_from", [made_from])
             loaded = Loaded(counts(connection), integrity(connection), built=True)
         if loaded.sound:
-            os.replace(aside, path)
+            os.replace(made, path)
         return loaded
     finally:
-        aside.unlink(missing_ok=True)
-        aside.with_name(f"{aside.name}.wal").unlink(missing_ok=True)
+        remove(made)
+        remove(made.with_name(f"{made.name}.wal"))
 
 
 def _load_table(

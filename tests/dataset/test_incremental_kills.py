@@ -135,3 +135,16 @@ def test_units_without_rows_are_done_where_their_stage_is_sparse(tmp_path: Path)
     assert build(store, "abc", SPARSE) == Report(1, 2, 0, {"first": 2, "other": 3})
     assert build(store, "ac", SPARSE).dropped == 1
     assert build(store, "b", SPARSE).new == 1
+
+
+def test_files_that_a_killed_writer_had_begun_are_removed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    build(store, "ab")
+    left = [store.part(name, "p").with_name(".batch-00001.parquet.77.1") for name in FOLDERS]
+    for path in left:
+        path.write_bytes(b"half")
+    other = store.part("first", "q").with_name(".part.parquet.77.1")
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"of another partition")
+    build(store, "ab")
+    assert [path for path in (*left, other) if path.exists()] == [other]
