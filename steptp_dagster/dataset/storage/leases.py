@@ -147,8 +147,11 @@ def _markers(mirror: Mirror, folder: str, program: str) -> list[str]:
 
 def _alive(mirror: Mirror, remote: str) -> bool:
     """Whether a marker is written again within a minute."""
-    first, start = _content(mirror, remote), _now()
-    while first is not None and _now() - start < PATIENCE:
+    first = _content(mirror, remote)
+    if first is None:
+        return False
+    # Looks are counted, not time: one that was late says no more than another.
+    for _ in range(round(PATIENCE / LOOK)):
         time.sleep(LOOK)
         again = _content(mirror, remote)
         if again != first:
@@ -181,17 +184,18 @@ def machine(folder: Path) -> str:
 def _start() -> None:
     """Start the thread that gives signs of life, unless it runs (in a fork it does not)."""
     if not (_beating and _beating[0].is_alive()):
-        _beating[:] = [threading.Thread(target=_beat, name="signs of life", daemon=True)]
+        thread = threading.Thread(target=_beat, args=(_known,), name="signs of life", daemon=True)
+        _beating[:] = [thread]
         _beating[0].start()
 
 
-def _beat() -> None:
+def _beat(known: dict[int, _Lease]) -> None:
     while True:
         time.sleep(BEAT)
         with _guard:
-            every = list(_known.values())
+            every = list(known.values())
             if not every:
-                _beating.clear()
+                _beating[:] = [t for t in _beating if t is not threading.current_thread()]
                 return
         for lease in every:
             # Whoever writes next finds out (``confirm``): a store may be away for a while.

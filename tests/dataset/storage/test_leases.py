@@ -22,10 +22,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     register()
     opened.cache_clear()
     monkeypatch.setattr(leases, "BEAT", 0.02)
-    monkeypatch.setattr(leases, "PATIENCE", 0.5)
+    monkeypatch.setattr(leases, "PATIENCE", 1.0)
     monkeypatch.setattr(leases, "LOOK", 0.01)
     # The thread of other tests sleeps longer between two signs of life.
     monkeypatch.setattr(leases, "_beating", [])
+    monkeypatch.setattr(leases, "_known", {})
     yield
     opened.cache_clear()
 

@@ -34,6 +34,9 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     opened.cache_clear()
     monkeypatch.setattr(leases, "PATIENCE", 0.02)
     monkeypatch.setattr(leases, "LOOK", 0.005)
+    # A process that is killed has no thread that goes on.
+    monkeypatch.setattr(leases, "_start", lambda: None)
+    monkeypatch.setattr(leases, "_known", {})
     yield
     opened.cache_clear()
 
