@@ -245,8 +245,9 @@ class Store:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                what = f"stage {stage.removesuffix('.seal')!r} of {program!r}"
                 raise PartitionBusy(
-                    f"stage {stage!r} of {program!r} is being written by another process"
+                    f"{what} is being written by another process; run again when that has ended"
                 ) from None
             if self.remote is None:
                 yield
