@@ -297,7 +297,7 @@ def _condition(node: Expr, numbers: frozenset[float | None], data: frozenset[str
         case Compare() | Binary(op="&" | "|"):
             return node
         case Call(function="max" | "min", arguments=(left, right)):
-            if any(_number(n) is not None and _number(n) not in numbers for n in inside(node)):
+            if not {*_numbers_of_values(node)} <= numbers:
                 return Compare((left, right), ("<",))
         case _:
             pass
@@ -334,6 +334,16 @@ def _of_indices(expr: Expr) -> bool:
 
 _ANY: Final = Access("X", "f32", "g")
 _ANY_INDEX: Final = Index("i")
+
+
+def _numbers_of_values(expr: Expr) -> Iterator[float]:
+    """The numbers of an expression, those of subscripts and of conditions on indices aside."""
+    if isinstance(expr, Access) or (isinstance(expr, Compare) and not any(accesses_in(expr))):
+        return
+    if isinstance(expr, Int | Real):
+        yield float(expr.value)
+    for child in children(expr):
+        yield from _numbers_of_values(child)
 
 
 def _number(node: Expr) -> float | None:

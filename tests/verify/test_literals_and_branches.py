@@ -287,6 +287,25 @@ def test_a_condition_whose_index_is_split_is_the_same_condition() -> None:
     assert verify(original, split).accepted
 
 
+def test_numbers_of_conditions_on_indices_are_no_new_limits() -> None:
+    """A padded tensor is inlined: its condition on indices comes with numbers of the subscripts."""
+    header = "# input A f32[6]\n# output D f32[2]\n"
+    padded = (
+        "L^{8}_{a=0}[C^{f32,g}_{a}=if_then_else(1<=a&a<7,A^{f32,g}_{a-1},-inf);];"
+        "L^{2}_{a=0}[D^{f32,g}_{a}=max(C^{f32,g}_{a*5},C^{f32,g}_{a*5+2});];"
+    )
+    first, second = (
+        f"if_then_else(1<=a*5{more}&a*5{more}<7,A^{{f32,g}}_{{a*5{less}}},-inf)"
+        for more, less in (("", "-1"), ("+2", "+1"))
+    )
+    inlined = f"L^{{2}}_{{a=0}}[D^{{f32,g}}_{{a}}=max({first},{second});];"
+    original, candidate = (read(header + text).signed for text in (padded, inlined))
+    assert own_questions(original, candidate) == []
+    assert verify(original, candidate).accepted
+    limited = read(header + inlined.replace("-inf", "-7.5")).signed
+    assert own_questions(original, limited)
+
+
 def test_branches_under_guards_and_conditions_are_asked_where_they_stand() -> None:
     original = program("A")
     inner = program("if_then_else(a<1,A,if_then_else(a>0,if_then_else(A<A*0+9,A,A),A))")
