@@ -17,11 +17,13 @@ from resources.store import ParquetStore
 from steptp_dagster.cli.main import steptp
 from steptp_dagster.dataset.audit.whole import audit
 from steptp_dagster.dataset.exports import MANIFEST
+from steptp_dagster.dataset.schemas import ZOO
 from steptp_dagster.dataset.storage.mirror import StorageFailure
 from steptp_dagster.dataset.store import Store, opened
 from steptp_dagster.dataset.warehouse import load
 from tests.dataset.test_incremental_kills import STAGE
 from tests.dataset.test_incremental_kills import build as update
+from tests.dataset.test_seals import Counted
 from tests.support import small_build
 from tests.support.filesystems import Apart, contents, register
 from tests.support.light_graph import Graph, computed
@@ -29,6 +31,14 @@ from tests.support.light_graph import Graph, computed
 #: Of these every row has the hour or the machine it was made in.
 JOURNALS = ("lineage-", "timings-", "runs")
 LIMIT = 120
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered() -> Iterator[None]:
+    register()
+    opened.cache_clear()
+    yield
+    opened.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +50,15 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same build with its stage files elsewhere."""
-    register()
-    opened.cache_clear()
     data = tmp_path_factory.mktemp("apart")
-    small_build.build(data, store=opened(data, "apart://bucket/prefix"))
-    yield data
-    opened.cache_clear()
+    small_build.build(data, store=store_of(data))
+    return data
 
 
-def store_of(data: Path) -> Store:
-    return opened(data, "apart://bucket/prefix")
+def store_of(data: Path, bucket: str = "bucket") -> Store:
+    return opened(data, f"apart://{bucket}/prefix")
 
 
 def tables(store: Store) -> dict[str, bytes]:
@@ -82,7 +89,15 @@ def test_another_machine_computes_nothing_and_has_the_same(apart: Path, tmp_path
 def test_an_audit_looks_there(apart: Path) -> None:
     name = "/bucket/prefix/surveys/program=GELU/part.parquet"
     content = contents(Apart)[name]
-    arguments = ["audit", "--data", str(apart), "--storage", "apart://bucket/prefix", "--json"]
+    arguments = [
+        "audit",
+        "--quick",
+        "--json",
+        "--data",
+        str(apart),
+        "--storage",
+        "apart://bucket/prefix",
+    ]
     try:
         Apart().pipe_file(name, content[:-50])
         done = CliRunner().invoke(steptp, arguments)
@@ -91,7 +106,7 @@ def test_an_audit_looks_there(apart: Path) -> None:
         assert ("unreadable-file", "surveys/program=GELU/part.parquet") in found
         small_build.build(apart, store=store_of(apart))
         assert contents(Apart)[name] == content
-        assert audit(apart, store_of(apart)).defects == ()
+        assert audit(apart, store_of(apart), quick=True).defects == ()
         Apart.error = OSError("no route")
         with pytest.raises(StorageFailure, match="cannot list"):
             audit(apart, store_of(apart))
@@ -103,15 +118,26 @@ def test_an_audit_looks_there(apart: Path) -> None:
         Apart.error = None
 
 
+def test_what_is_sealed_is_not_looked_at_on_any_machine(tmp_path: Path) -> None:
+    part, other = Counted(tmp_path), Counted(tmp_path)
+    part.store, other.store = (
+        store_of(tmp_path / "one", "other"),
+        store_of(tmp_path / "two", "other"),
+    )
+    assert [part().new, part().new, other().new] == [1, 0, 0]
+    part.store.write(part.store.part("surveys", "softmax"), part.store.read(ZOO, "softmax"))
+    assert other().kept == 1
+    assert (part.looked, other.looked) == (1, 1)
+
+
+@pytest.mark.slow
 def test_assets_build_there_and_then_have_nothing_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register()
-    opened.cache_clear()
     plain = ParquetStore
     monkeypatch.setattr(
         "tests.support.light_graph.ParquetStore",
-        lambda data: plain(data=data, storage="apart://bucket"),
+        lambda data: plain(data=data, storage="apart://assets/all"),
     )
     with dg.DagsterInstance.ephemeral() as instance:
         graph = Graph(tmp_path, instance, monkeypatch)
@@ -119,7 +145,7 @@ def test_assets_build_there_and_then_have_nothing_to_do(
         assert min(first.values()) > 0
         assert set(computed(graph.run()).values()) == {0}
     assert contents(Apart) == before
-    seals = [path for path in before if ".seal/" in path]
+    seals = [path for path in before if path.startswith("/assets/all/") and ".seal/" in path]
     assert len(seals) == 2 * 4 + 1
     assert not (tmp_path / "data" / "stages").exists()
 
