@@ -116,7 +116,8 @@ class Verifier:
         ``pairs`` (key, original, candidate) is read as it is needed, a few batches ahead. A pair
         whose original is invalid is rejected with reason ``invalid-original``. ``target`` is
         another one than the pool's. ``seed`` says which one the caller counts on: raises ValueError
-        if the pool draws from another.
+        if the pool draws from another. Builds need not say it with each call: they get their pool
+        from ``TvmExecutor.verifier``, which compares seed and target with the profile's.
         """
         same_seed(self.seed, seed)
         return self._verify_many(iter(pairs), target or self.target)
