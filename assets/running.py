@@ -34,6 +34,17 @@ def schema_spec(table: pa.DataFrameSchema) -> dg.AssetCheckSpec:
     )
 
 
+class WorkerDied(RuntimeError):
+    """A process of a build ended before its work did."""
+
+    def __init__(self) -> None:
+        """The words are the same for all: nobody knows which unit it was at."""
+        super().__init__(
+            "a worker process died (killed, or out of memory); what was finished is kept, run "
+            "again, with fewer STEPTP_WORKERS where memory is short"
+        )
+
+
 @contextmanager
 def tried_again(context: dg.AssetExecutionContext) -> Iterator[None]:
     """Ask for another try where one helps: a partition in use, a worker process that died.
@@ -49,7 +60,7 @@ def tried_again(context: dg.AssetExecutionContext) -> Iterator[None]:
         raise dg.RetryRequested(max_retries=BUSY_TRIES, seconds_to_wait=BUSY_WAIT) from error
     except BrokenProcessPool as error:
         if on_console(context):
-            raise
+            raise WorkerDied from None
         context.log.warning(f"a worker process died ({error}); trying once more")
         raise dg.RetryRequested(max_retries=1, seconds_to_wait=1) from error
 

@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -12,6 +14,8 @@ from assets import running
 from assets.partitions import backfill_policy
 from resources.build import BadSetting, fraction, number
 from steptp_dagster.dataset import store as store_module
+from steptp_dagster.dataset.incremental import Report
+from steptp_dagster.dataset.stages import leir
 from steptp_dagster.dataset.store import PartitionBusy, Store
 from tests.support.light_graph import Graph, computed
 
@@ -77,6 +81,31 @@ def test_a_full_disk_fails_in_words_and_the_next_run_goes_on(
     monkeypatch.setattr(store_module.os, "replace", written)
     graph.run(assets=["transformed_steps"])
     assert set(computed(graph.run(assets=["transformed_steps"])).values()) == {0}
+
+
+@pytest.mark.parametrize("tags", [{}, {"steptp/progress": "console"}], ids=["in the UI", "steptp"])
+def test_a_worker_that_dies_is_said_or_replaced(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, tags: dict[str, str]
+) -> None:
+    update, calls = leir.update_leir, 0
+
+    def dies_once(*arguments: Any) -> Report:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise BrokenProcessPool("A process in the process pool was terminated abruptly")
+        return update(*arguments)
+
+    graph.run(assets=["source_programs"])
+    monkeypatch.setattr(leir, "update_leir", dies_once)
+    result = graph.run(assets=["leir_programs"], succeeds=not tags, tags=tags)
+    if tags:
+        (event,) = result.get_step_failure_events()
+        said = str(event.step_failure_data)
+        assert "a worker process died (killed, or out of memory)" in said
+        assert "what was finished is kept, run again" in said
+        graph.run(assets=["leir_programs"], tags=tags)
+    assert graph.store.part("leir_programs", "GELU").exists()
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "1.5", ""])

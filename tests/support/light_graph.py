@@ -1,8 +1,9 @@
 """The real assets on a small profile, with translations by hand and a verifier that agrees."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
@@ -93,18 +94,24 @@ class Graph:
         )
 
     def run(
-        self, programs: Sequence[str] = (), assets: Sequence[str] = (), *, succeeds: bool = True
+        self,
+        programs: Sequence[str] = (),
+        assets: Sequence[str] = (),
+        *,
+        succeeds: bool = True,
+        tags: Mapping[str, str] = MappingProxyType({}),
     ) -> dg.ExecuteInProcessResult:
         """Materialise all assets, or some, for all programs, or a stretch of neighbours."""
         keys = list(programs) or self.instance.get_dynamic_partitions("programs")
-        tags = {
+        every = {
+            **tags,
             "dagster/asset_partition_range_start": keys[0],
             "dagster/asset_partition_range_end": keys[-1],
         }
         job = self.definitions.resolve_implicit_global_asset_job_def()
         result = job.execute_in_process(
             instance=self.instance,
-            tags=tags,
+            tags=every,
             asset_selection=[dg.AssetKey(name) for name in assets] or None,
             raise_on_error=succeeds,
         )
