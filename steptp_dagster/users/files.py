@@ -11,14 +11,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from steptp_dagster.users.refusal import UserRefusal
+from steptp_dagster.users.refusal import Refused, UserRefusal
 
 #: What the partitions and programs of users start with.
 PREFIX: Final = "user_"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST: Final = 60
 
-#: Bytes of the largest file that is taken for a program.
+#: Bytes of the largest file that is taken for a program, or for a part of one.
 LARGEST: Final = 4 * 2**20
 
 
@@ -78,20 +78,27 @@ def files_in(folder: Path) -> tuple[UserFile, ...]:
 def read(file: UserFile) -> Content | UserRefusal:
     """A file's text and digest, or why it cannot be read.
 
-    The digest is that of the text alone unless the file imports files of its own folder.
+    The digest is that of the text alone unless the file imports files of its own folder; one of
+    these that is too large to be read is a reason too, since a change in it would not be seen.
     """
     try:
-        if (size := file.path.stat().st_size) > LARGEST:
-            said = f"is no program: {size} bytes, more than {LARGEST}"
-            return UserRefusal("unreadable", said, file.name)
+        _check_size(file.path, file.name)
         text = file.path.read_bytes().decode("utf-8-sig")
         helpers = _helpers(text, file.path.parent, {file.path})
         if not helpers:
             return Content(text, _digest(text.encode()))
         parts = [[str(p.relative_to(file.path.parent)), _digest(p.read_bytes())] for p in helpers]
+    except Refused as refused:
+        return refused.refusal
     except (OSError, UnicodeDecodeError) as error:
         return UserRefusal("unreadable", f"cannot be read: {error}", file.name)
     return Content(text, _digest(repr([_digest(text.encode()), sorted(parts)]).encode()))
+
+
+def _check_size(path: Path, name: str) -> None:
+    """Raises Refused for a file that is no program by its size: it is never read into memory."""
+    if (size := path.stat().st_size) > LARGEST:
+        raise Refused("unreadable", f"is no program: {size} bytes, more than {LARGEST}", name)
 
 
 def _is_file(path: Path) -> bool:
@@ -100,7 +107,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _helpers(text: str, folder: Path, seen: set[Path]) -> list[Path]:
-    """Files of the folder that a text imports, directly or by way of others."""
+    """Files of the folder that a text imports, directly or by way of others. Raises Refused."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -112,8 +119,9 @@ def _helpers(text: str, folder: Path, seen: set[Path]) -> list[Path]:
             sorted(package.rglob("*.py")) if package.is_dir() else [package.with_suffix(".py")]
         )
         for path in candidates:
-            if path in seen or not path.is_file() or path.stat().st_size > LARGEST:
+            if path in seen or not path.is_file():
                 continue
+            _check_size(path, str(path.relative_to(folder)))
             seen.add(path)
             found.append(path)
             inner = path.read_bytes().decode("utf-8", "replace")

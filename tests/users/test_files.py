@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steptp_dagster.sources.registry import SOURCES
-from steptp_dagster.users.files import PREFIX, Content, file_of, files_in, read, safe
+from steptp_dagster.users.files import LARGEST, PREFIX, Content, file_of, files_in, read, safe
 from steptp_dagster.users.refusal import REASONS, UserRefusal
 
 
@@ -88,8 +88,20 @@ def test_a_file_that_is_no_text_by_its_size_is_not_read(tmp_path: Path) -> None:
     found = read(file_of(tmp_path / "huge.py"))
     assert isinstance(found, UserRefusal)
     assert str(found).startswith(f"huge.py: is no program: {1 << 40} bytes, more than 4194304; ")
-    (tmp_path / "main.py").write_text("import huge\n")
+
+
+@pytest.mark.parametrize("text", ["import huge", "import torch, _parts"])
+def test_a_helper_that_is_too_large_to_be_read_is_said(tmp_path: Path, text: str) -> None:
+    """It would be imported all the same, and a change in it would not be seen."""
+    (tmp_path / "main.py").write_text(f"{text}\n")
+    (tmp_path / "_parts.py").write_text("def f():\n    from huge import x\n")
+    (tmp_path / "huge.py").write_text(f"x = 1{'0' * (LARGEST - 5)}")
     assert isinstance(read(file_of(tmp_path / "main.py")), Content)
+    with (tmp_path / "huge.py").open("a") as out:
+        out.write("\n")
+    found = read(file_of(tmp_path / "main.py"))
+    assert isinstance(found, UserRefusal)
+    assert str(found).startswith("huge.py: is no program: 4194305 bytes, more than 4194304; ")
 
 
 def test_a_helper_that_cannot_be_read_is_said(
