@@ -7,7 +7,9 @@ from typing import Any, Final
 #: ``protocol://path``, or ``wrapper::protocol://path``.
 _URL: Final = re.compile(r"^[a-z][a-z0-9+._-]*(?:://|::)", re.IGNORECASE)
 _LOCAL: Final = re.compile(r"^(?:file|local)://(?!.*::)", re.IGNORECASE)
-_PASSWORD: Final = re.compile(r"(://[^/@:]*):[^/@]*@")
+#: From the colon after a user's name to the last @: a password may have @ and / in it, unescaped.
+#: The colon before a port is none.
+_PASSWORD: Final = re.compile(r"(://[^/@:\s]*):(?!\d+/)\S*@")
 #: Wrappers that keep copies and do not ask whether these are still what is there.
 _CACHES: Final = ("simplecache", "filecache", "blockcache", "cached")
 #: Filesystems on which one put replaces a file as a whole, and none is ever seen half written.

@@ -11,7 +11,7 @@ from resources.store import ParquetStore
 from steptp_dagster import paths
 from steptp_dagster.cli.main import steptp
 from steptp_dagster.dataset.storage import probe
-from steptp_dagster.dataset.storage.address import BadStorage, check, folder_of
+from steptp_dagster.dataset.storage.address import BadStorage, check, folder_of, shown
 from steptp_dagster.dataset.store import Store, opened
 from tests.support.filesystems import Apart, Deaf, contents, register
 
@@ -57,6 +57,23 @@ UNUSABLE = {
     "dir::file:///proc/none": "cannot be used: .*/proc/none",
     "file:///proc/none": "may not be written to: .*No such file or directory",
 }
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("sftp://me:secret@host/x", "sftp://me:***@host/x"),
+        ("sftp://me:se@cr@et@host:22/x", "sftp://me:***@host:22/x"),
+        ("sftp://me:se/cret@host/x", "sftp://me:***@host/x"),
+        ("sftp://:secret@host/x", "sftp://:***@host/x"),
+        ("dir::sftp://me:s3cret@host/x", "dir::sftp://me:***@host/x"),
+        ("sftp://me@host:22/x", "sftp://me@host:22/x"),
+        ("sftp://host:22/x@2", "sftp://host:22/x@2"),
+        ("abfs://box@account/x", "abfs://box@account/x"),
+    ],
+)
+def test_a_url_is_told_without_its_password(url: str, told: str) -> None:
+    assert shown(url) == told
 
 
 @pytest.mark.parametrize("url", WRONG)
