@@ -74,7 +74,7 @@ def stands_for(signed: SignedProgram, path: Value, text: Value, letter: Value) -
 def stands_for_minus(signed: SignedProgram, path: Value, text: Value, letter: Value) -> bool:
     """Whether a right side subtracts what a letter of a law stands for the negative of."""
     name_of(letter)
-    return subtracted(equation_at(signed, path).value, part_named(signed, path, text))
+    return subtracted(equation_at(signed, path).value, expr_of(text))
 
 
 def part_dtype(signed: SignedProgram, path: Value, text: Value) -> str:
@@ -151,7 +151,7 @@ def lost_bits(signed: SignedProgram, path: Value, first: Value, second: Value) -
 
 
 def alike_data(signed: SignedProgram, first: Value, second: Value) -> bool:
-    """Whether two tensors are data of one type, neither with a declared range."""
+    """Whether two tensors are inputs or parameters of one type without a declared range."""
     known = signed.signature.by_name
     a, b = (known.get(name_of(name)) for name in (first, second))
     if a is None or b is None:

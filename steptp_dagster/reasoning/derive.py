@@ -76,7 +76,7 @@ factor_of            path, three texts   whether a factor times the third is the
 constant_sum         path, text, text    what two values add up to, whatever they read
 constant_difference  path, text, text    by how much the second exceeds the first, likewise
 lost_bits            path, text, text    bits that a difference of their inverses loses at most
-alike_data           tensor, tensor      whether both are data of one type and without a range
+alike_data           tensor, tensor      whether both have one role and type and no range
 range_kept           path, text, texts   whether new values leave a type only where a part does
 at_least             path, text, text    a bound between two values, the first not below it
 takes_infinity       path, text          whether an infinity may reach a value

@@ -317,3 +317,39 @@ def test_what_is_said_of_a_law_is_so(rule: str) -> None:
     assert found == ()
     for words in SAID[rule]:
         assert words in text
+
+
+def test_what_is_subtracted_need_be_no_part() -> None:
+    """A coefficient that occurs after the step alone is said to be subtracted before it."""
+    program = read("""
+# input A f16[4] in -1.0..2.0
+# input C f32[4] in -1.0..2.0
+# input D f32[4] in -1.0..2.0
+# output E f32[4]
+B^{4}_{tx=0}[E^{f32,g}_{tx}=3-A^{f16,g}_{tx}**2*D^{f32,g}_{tx}+C^{f32,g}_{tx}*A^{f16,g}_{tx};];
+""").signed
+    told = 0
+    for chosen in ALGEBRAIC.values():
+        for site in chosen.survey(program).sites:
+            step = take(chosen, program, site)
+            assert isinstance(step, Step), step
+            text = render_text(chosen, site, step.explanation, FULL)
+            found = grounding(program, step.after, chosen, site, step.explanation, text, FULL)
+            assert found == (), site.describe()
+            told += any(fact.kind == "stands_for_minus" for fact in step.explanation.decision)
+    assert told > 0
+
+
+def test_a_weight_is_not_of_the_size_of_data() -> None:
+    """Of two inputs the sum keeps the digits; of an input and a parameter it need not."""
+    sites = {}
+    for role in ("input", "param"):
+        program = read(f"""
+# input A f32[4]
+# {role} C f32[4]
+# output E f32[4]
+B^{{4}}_{{tx=0}}[E^{{f32,g}}_{{tx}}=C^{{f32,g}}_{{tx}}+A^{{f32,g}}_{{tx}}-A^{{f32,g}}_{{tx}};];
+""").signed
+        survey = ALGEBRAIC["cancellation"].survey(program)
+        sites[role] = len(survey.sites), {refusal.reason for refusal in survey.refusals}
+    assert sites == {"input": (1, set()), "param": (0, {"digits-may-be-lost"})}

@@ -260,9 +260,16 @@ def _no_cancellation(question: Question, parts: tuple[Expr, ...]) -> Proof:
 
 
 def are_alike(first: Variable, second: Variable) -> bool:
-    """Whether two variables are data of one type without a range, so that their sizes are alike."""
-    return first.dtype == second.dtype and all(
-        v.role in ("input", "param") and v.low is None for v in (first, second)
+    """Whether two variables are data of one role and type without a range, of sizes alike.
+
+    An input and a parameter are not: what is computed is often much larger than a weight.
+    """
+    return (
+        first.role == second.role
+        and first.role in ("input", "param")
+        and first.dtype == second.dtype
+        and first.low is None
+        and second.low is None
     )
 
 

@@ -8,10 +8,9 @@ it cannot.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from steptp_dagster.leir.ast import Access, Call, Expr, Unary
+from steptp_dagster.leir.ast import Expr
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.strategies.algebra.data import data_of, values_of
-from steptp_dagster.strategies.evidence import before as before_fact
 from steptp_dagster.strategies.facts import Fact
 from steptp_dagster.strategies.value_facts import ValueFact
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
 #: Exponents up to this size give exponentials of moderate size.
 _MILD: Final = 16.0
-#: Exponentials up to this exponent are numbers in every type of evaluation.
+#: Exponentials up to this exponent are numbers in every type of evaluation, and those down to its
+#: negative are not zero.
 _EXPONENT: Final = 64.0
 #: Values between its inverse and this have logarithms not far from 0.
 _LOG_SIZED: Final = 8.0
@@ -29,7 +29,9 @@ CLAIMS: Final[Mapping[str, Callable[[ValueFact], bool]]] = {
     "mild": lambda f: f.finite and f.magnitude <= _MILD,
     "not large": lambda f: f.upper <= _EXPONENT,
     "near one": lambda f: not f.nan and f.lower >= 1.0 / _LOG_SIZED and f.upper <= _LOG_SIZED,
-    "far from zero": lambda f: not f.nan and f.least_magnitude >= 1.0 / _LOG_SIZED,
+    "neither tiny nor far below zero": lambda f: (
+        not f.nan and f.least_magnitude >= 1.0 / _LOG_SIZED and f.lower >= -_EXPONENT
+    ),
     "within one": lambda f: f.nonnegative and f.upper <= 1.0,
     "one or more": lambda f: f.lower >= 1.0,
 }
@@ -86,29 +88,21 @@ def _log_quotient(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
     return f"the logarithms of {_texts(parts)} may be equal, and their digits cancel"
 
 
-def _not_tiny(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
-    """Each part stays away from zero, or is data as it comes, which is not tiny as a whole."""
+def _kept_by_exponential(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
+    """An exponential of each part has its digits: it is no sum of one and next to nothing.
+
+    Nor is it zero. Data without a range may be either, however unlikely it is.
+    """
     facts = []
     for expr in parts:
-        fact = question.claim(expr, "far from zero")
+        fact = question.claim(expr, "neither tiny nor far below zero")
         if fact is None:
-            fact = _role(question, expr)
-        if fact is None:
-            return f"{expr_text(expr)} may be so small that its exponential has not its digits"
+            return (
+                f"{expr_text(expr)} may be so small, or so far below zero, that its exponential"
+                " has not its digits"
+            )
         facts.append(fact)
     return tuple(facts)
-
-
-def _role(question: "Question", expr: Expr) -> Fact | None:
-    """The role of data without a range that an expression is, but for its sign."""
-    match expr:
-        case Unary(operand=inner) | Call(function="abs", arguments=(inner,)):
-            return _role(question, inner)
-        case Access(name=name):
-            known = question.program.signature.by_name.get(name)
-            if known is not None and known.role in ("input", "param") and known.low is None:
-                return before_fact("role_of", name, value=known.role)
-    return None
 
 
 def _no_shift(question: "Question", parts: tuple[Expr, ...]) -> "Proof":
@@ -147,7 +141,7 @@ def provers() -> dict[str, "Prover"]:
         "not-large": alike("not large", otherwise="may be so large that its exponential overflows"),
         "small": alike("small", otherwise="may be large, and its exponential leave the type"),
         "positive": alike("positive", otherwise="may be zero or less"),
-        "not-tiny": _not_tiny,
+        "kept-by-exponential": _kept_by_exponential,
         "log-product": _log_product,
         "log-quotient": _log_quotient,
         "no-shift": _no_shift,

@@ -35,7 +35,8 @@ from steptp_dagster.strategies.dataflow import MINUS
 
 #: Precondition: the logarithms of the parts may be large and nearly opposite.
 CANCELS: Final = "logarithms-may-cancel"
-#: Precondition: an exponential of next to nothing is one, whose logarithm has lost the digits.
+#: Precondition: an exponential of next to nothing is one, and one of far less than zero is zero;
+#: their logarithms have lost the digits.
 DIGITS: Final = "digits-may-be-lost"
 #: Powers that are taken into a logarithm.
 _MOST: Final = 4
@@ -234,7 +235,7 @@ def _log_of_exponential(place: Place) -> Iterator[Match]:
     inside = inside_log(place.expr)
     a = None if inside is None else exponent_of(inside)
     if a is not None:
-        needs = (Need(LARGE, "not-large", (a,)), Need(DIGITS, "not-tiny", (a,)))
+        needs = (Need(LARGE, "not-large", (a,)), Need(DIGITS, "kept-by-exponential", (a,)))
         yield Match(a, (("a", a),), needs=needs)
 
 

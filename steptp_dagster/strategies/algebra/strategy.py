@@ -368,8 +368,8 @@ def _stands_for(way: Way, letter: str, expr: Expr) -> Fact:
             return fact("stands_for", path, expr_text(expr), letter, value=True)
     term = negated(expr)
     text = expr_text(term)
-    there = _occurs(old, text) and subtracted(old.value, term)
-    fact = before_fact if there else after_fact
+    # a coefficient need be no part of what it is subtracted in: ``A`` squared of ``A*A*C`` is none
+    fact = before_fact if subtracted(old.value, term) else after_fact
     return fact("stands_for_minus", path, text, letter, value=True)
 
 
