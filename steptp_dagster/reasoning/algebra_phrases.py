@@ -79,9 +79,13 @@ def _sources(fact: Fact) -> str:
 
 
 def _decided(fact: Fact) -> str:
+    """What is decided; ``data`` leaves out choices with a branch that has what is compared."""
     name = code(str(fact.arguments[0]))
     if not fact.value:
-        return f"{name} decides nothing"
+        return (
+            f"{name} decides nothing by its last digits (choices that contain what they compare"
+            " aside)"
+        )
     paths = fact.value if isinstance(fact.value, tuple) else ()
     where = statements(path_of(path) for path in paths)
     return f"{name} decides something at {where}"
@@ -90,7 +94,7 @@ def _decided(fact: Fact) -> str:
 def _amplified(fact: Fact) -> str:
     name = code(str(fact.arguments[0]))
     if not fact.value:
-        return f"{name} is in no difference of related values"
+        return f"{name} enters no difference of related values (exponents and running values aside)"
     paths = fact.value if isinstance(fact.value, tuple) else ()
     where = statements(path_of(path) for path in paths)
     return f"{name} is in a difference of related values at {where}"
@@ -138,7 +142,7 @@ PHRASES: Final[Mapping[str, Callable[[Fact], str]]] = {
     ),
     "alike_data": lambda f: (
         f"{code(str(f.arguments[0]))} and {code(str(f.arguments[1]))} are"
-        f"{'' if f.value else ' not'} data of one type without declared ranges"
+        f"{'' if f.value else ' not'} data of one role and type without declared ranges"
     ),
     "range_kept": _kept,
     "at_least": lambda f: (

@@ -299,7 +299,8 @@ CONDITIONS: Final[dict[str, Condition]] = {
         "the region is written before it is copied", "the copy would hold undefined elements"
     ),
     "result-decides": Condition(
-        "no decision hangs on the last digits", "a comparison could come out the other way"
+        "no choice between other values hangs on the last digits",
+        "a comparison could come out the other way",
     ),
     "results-interfere": Condition(
         "neither result is read by the other", "the joined loop would need a value too early"
