@@ -104,7 +104,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(StreamingStrategy[Rows]):
                 extent_fact(before, rows.max_path, rows.reduction.name),
             ),
             preconditions=rows_evidence(before, rows, self.preconditions),
-            decision=(*exchanged_facts(before, after),),
+            decision=exchanged_facts(before, after),
             transition=transition(before, after),
             soundness_rule="rescaled-shifted-sum" if rows.shifted else "rescaled-running-sum",
             soundness=(

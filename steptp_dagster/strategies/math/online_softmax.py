@@ -152,7 +152,7 @@ class OnlineSoftmax(StreamingStrategy[Rows]):
                 extent_fact(before, rows.max_path, rows.reduction.name),
             ),
             preconditions=rows_evidence(before, rows, self.preconditions_at(site)),
-            decision=(*exchanged_facts(before, after),),
+            decision=exchanged_facts(before, after),
             transition=transition(before, after),
             soundness_rule=_rule(before, rows, site),
             soundness=(
