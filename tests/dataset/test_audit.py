@@ -4,20 +4,26 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
 
+from steptp_dagster.dataset import store
+from steptp_dagster.dataset.audit import made
 from steptp_dagster.dataset.audit.defects import KINDS, Defect, first_of
 from steptp_dagster.dataset.audit.stage_files import folders
 from steptp_dagster.dataset.audit.whole import audit
-from steptp_dagster.dataset.exports import files
+from steptp_dagster.dataset.exports import export_all, files
+from steptp_dagster.dataset.file_digests import file_digest
 from steptp_dagster.dataset.ids import record_id
 from steptp_dagster.dataset.incremental import Report
 from steptp_dagster.dataset.parts import STEPS
+from steptp_dagster.dataset.respelling import NotLeir
 from steptp_dagster.dataset.seals import Seals
 from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.warehouse import connect
 from tests.support.small_build import build, profile
 
 PROGRAM = "softmax"
@@ -435,6 +441,50 @@ def test_a_sealed_file_that_was_changed_is_named(clean: Path, tmp_path: Path) ->
     first_row(data, "transformed_steps", reasoning_text="Because.")
     found = [d for d in audit(data).defects if d.kind == "changed-file"]
     assert [d.where for d in found] == ["transformed_steps/program=softmax/part.parquet"]
+
+
+def test_a_file_that_may_not_be_read_is_told_and_all_else_looked_at(
+    clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a sealed part, which is digested too; the rights of files do not bind every user."""
+    data = tmp_path / "data"
+    shutil.copytree(clean, data)
+    stages = Store(data / "stages")
+    Seals.of(stages, profile()).update(STEPS, lambda: Report(0, 1, 0), PROGRAM)
+    closed = part(data, "transformed_steps")
+    drop_rows(data, "timings-steps")
+    digest_of, rows_of = file_digest, pl.read_parquet
+
+    def refused(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(path: Path, *args: Any, **named: Any) -> Any:
+            if path == closed:
+                raise PermissionError(13, "Permission denied", str(path))
+            return plain(path, *args, **named)
+
+        return asked
+
+    monkeypatch.setattr(store, "file_digest", refused(digest_of))
+    monkeypatch.setattr(pl, "read_parquet", refused(rows_of))
+    found = {(d.kind, d.where) for d in audit(data).defects}
+    assert ("unreadable-file", "transformed_steps/program=softmax/part.parquet") in found
+    assert ("changed-file", "timings-steps/program=softmax/part.parquet") in found
+
+
+def test_a_warehouse_of_records_in_another_language_is_compared_all_the_same(
+    clean: Path, tmp_path: Path
+) -> None:
+    """The compact spelling, which is tried too, cannot be made of records in CUDA or TIR."""
+    data = tmp_path / "data"
+    shutil.copytree(clean, data)
+    in_warehouse(
+        "update filtered_dataset set messages = [{'role': m.role, 'content': 'In CUDA: ' "
+        "|| m.content} for m in messages]"
+    )(data)
+    with connect(data / "steptp.duckdb") as connection, pytest.raises(NotLeir):
+        export_all(connection, tmp_path / "compact", spelling="compact")
+    found = {d.where for d in made.export(data / "export", data / "steptp.duckdb")}
+    assert "export/train.jsonl" in found
+    assert "export/tables/surveys.parquet" not in found
 
 
 def test_nothing_is_changed(clean: Path) -> None:

@@ -6,7 +6,7 @@ from steptp_dagster.dataset import parts
 from steptp_dagster.dataset.audit.defects import Defect
 from steptp_dagster.dataset.audit.stage_files import programs_in
 from steptp_dagster.dataset.seals import Part, seal_of
-from steptp_dagster.dataset.store import Store
+from steptp_dagster.dataset.store import SpoiltFile, Store
 
 
 def known_parts() -> tuple[Part, ...]:
@@ -20,7 +20,10 @@ def changed(store: Store) -> Iterator[Defect]:
         for program in programs_in(store):
             seal = seal_of(store, part.name, program)
             for folder, known in seal.files.items() if seal is not None else ():
-                content = store.content(folder, program)
+                try:
+                    content = store.content(folder, program)
+                except SpoiltFile:  # a finding of its own
+                    continue
                 if content is not None and content != known:
                     where = str(store.part(folder, program).relative_to(store.root))
                     said = f"other bytes than the stage {part.name} wrote"
