@@ -27,6 +27,7 @@ from steptp_dagster.lowering.precision import Precision, in_precision
 from steptp_dagster.verify import reasons
 from steptp_dagster.verify.budget import too_large
 from steptp_dagster.verify.engine import LLVM, Runner
+from steptp_dagster.verify.gpu import without
 from steptp_dagster.verify.record import KernelFigures, Verdict, rejection
 from steptp_dagster.verify.verdict import numeric
 
@@ -54,7 +55,7 @@ def judge(original: SignedProgram, candidate: SignedProgram, seed: int, target: 
             return rejection(reasons.BUILD_ERROR, f"the {name}: {compiled}")
         built.append(_figures(lowered, compiled))
     driver = present(architecture)
-    message = f"no GPU that runs {architecture} is here"
+    message = without(architecture)
     if driver is not None:
         sizes = ((name, too_large(p, MOST_EQUATIONS, MOST_BYTES)) for name, p in pair)
         message = next((f"the {name} {excess}" for name, excess in sizes if excess), "")

@@ -5,6 +5,7 @@ another one: this file, run by its path. It needs the standard library alone.
 """
 
 import ctypes
+import re
 import subprocess
 import sys
 from ctypes import byref, c_int
@@ -14,6 +15,7 @@ from typing import Final
 _LIBRARY: Final = "libcuda.so.1"
 #: Numbers of ``CUdevice_attribute``: compute capability, major and minor.
 _CAPABILITY: Final = (75, 76)
+_SAID: Final = re.compile(r"compute capability (\d+)\.(\d+), driver \d+$")
 _BUFFER: Final = 256
 _PATIENCE_S: Final = 60
 
@@ -27,6 +29,21 @@ def gpu_here(library: str = _LIBRARY) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout.decode(errors="replace").strip() if answer.returncode == 0 else ""
+
+
+def fits(gpu: str, architecture: str) -> bool:
+    """Whether a GPU, as ``gpu_here`` tells it, runs cubins for ``sm_80`` and the like.
+
+    Same major compute capability, minor no larger, as ``lowering.cuda.driver`` asks of the GPU.
+    """
+    found = _SAID.search(gpu)
+    major, minor = divmod(int(architecture.removeprefix("sm_")), 10)
+    return found is not None and int(found[1]) == major and int(found[2]) >= minor
+
+
+def without(architecture: str) -> str:
+    """What is said of a pair that was only built, since no GPU that fits was there."""
+    return f"no GPU that runs {architecture} is here"
 
 
 def _told(library: str) -> str:

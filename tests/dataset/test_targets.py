@@ -3,18 +3,22 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from steptp_dagster.dataset.candidates import select
 from steptp_dagster.dataset.config import VerificationPlan, load
-from steptp_dagster.dataset.incremental import Unit
+from steptp_dagster.dataset.incremental import Origin, Unit, update
 from steptp_dagster.dataset.schemas import VERDICTS, Row, frame
 from steptp_dagster.dataset.small_chains import NO_SIBLINGS, SmallChains
 from steptp_dagster.dataset.stages import verdicts
 from steptp_dagster.dataset.stages.steps import parameters
 from steptp_dagster.dataset.stages.verdicts import chosen, verdicts_of
+from steptp_dagster.dataset.store import Store
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.strategies.registry import strategy
@@ -31,7 +35,7 @@ BUILT = Verdict(
     "built",
     False,
     reasons.NOT_EXECUTED,
-    "no GPU",
+    "no GPU that runs sm_90 is here",
     target="cuda:sm_90",
     evidence="built",
     kernels=(KERNEL,),
@@ -42,13 +46,14 @@ BUILT = Verdict(
 class Pool:
     """Judges in this process, on CUDA targets with one and the same verdict."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: Verdict = BUILT) -> None:
         self.targets: list[str] = []
+        self.told = told
 
     def verify_many(self, pairs: Any, target: str = "llvm") -> Iterator[tuple[Any, Verdict]]:
         for name, original, candidate in pairs:
             self.targets.append(target)
-            yield name, verify(original, candidate) if target == "llvm" else BUILT
+            yield name, verify(original, candidate) if target == "llvm" else self.told
 
 
 def only(units: list[Unit], programs: dict[str, SignedProgram], *more: SmallChains) -> list[Row]:
@@ -80,16 +85,47 @@ def test_a_pair_that_was_only_built_is_no_acceptance() -> None:
     assert len(built["parent_kernels"]) == 2
 
 
-def test_what_was_only_built_is_another_unit_on_another_gpu(
+A100 = "NVIDIA A100, compute capability 8.0, driver 12080"
+H200 = "NVIDIA H200, compute capability 9.0, driver 12080"
+EXECUTED = replace(BUILT, accepted=True, equality="exact", bitwise=True, reason=None, message="")
+REJECTED = replace(EXECUTED, accepted=False, equality="rejected", reason=reasons.MATHEMATICS)
+EXCESSIVE = replace(BUILT, message="the original executes 6000000000 equations")
+FAULT = replace(REJECTED, reason=reasons.CRASHED)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "asked"),
+    [
+        # Where nothing fits nothing is asked, and where it does only for want of it before.
+        (BUILT, [("", BUILT), (A100, BUILT), (H200, EXECUTED), ("", BUILT), (H200, BUILT)], [2]),
+        (EXECUTED, [("", BUILT), (A100, BUILT), (H200, BUILT)], []),
+        (REJECTED, [("", BUILT), (A100, BUILT), (H200, BUILT)], []),
+        (EXCESSIVE, [("", BUILT), (H200, BUILT)], []),
+        (FAULT, [("", FAULT), (H200, EXECUTED), ("", BUILT)], [0, 1]),
+    ],
+    ids=["built", "accepted", "rejected", "too large", "crashed"],
+)
+def test_what_a_gpu_has_executed_stands_on_every_machine(
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    first: Verdict,
+    then: list[tuple[str, Verdict]],
+    asked: list[int],
 ) -> None:
-    keys: dict[str, list[str]] = {"llvm": [], "cuda:sm_90": []}
-    for gpu in ("", "NVIDIA A100, compute capability 8.0", "NVIDIA H200, compute capability 9.0"):
-        monkeypatch.setattr(verdicts, "gpu_here", lambda gpu=gpu: gpu)
-        for target, found in keys.items():
-            found.append(verdicts._unit((key("a"), key("b"), target), 0, NO_SIBLINGS).key)
-    assert len(set(keys["cuda:sm_90"])) == 3
-    assert len(set(keys["llvm"])) == 1
+    program, targets, store = matmul(4, 8, 2), ("llvm", "cuda:sm_90"), Store(tmp_path)
+    programs, seen = {key("a"): program, key("b"): program}, []
+    for gpu, told in [("", first), *then]:
+        monkeypatch.setattr(verdicts, "gpu_here", partial(str, gpu))
+        pool: Any = Pool(told)
+        units = [verdicts._unit((key("a"), key("b"), t), 0, NO_SIBLINGS) for t in targets]
+        compute = partial(verdicts_of, programs=programs, verifier=pool)
+        update(store, verdicts.stage_here(targets), "p", units, compute, origin=Origin())
+        seen.append(pool.targets)
+    assert seen[0] == ["llvm", "cuda:sm_90"]
+    assert seen[1:] == [["cuda:sm_90"] if n in asked else [] for n in range(len(then))]
+    held = store.read(VERDICTS, "p").filter(pl.col("target") == "cuda:sm_90")
+    (last,) = held["reason"]
+    assert last == (then[asked[-1]][1] if asked else first).reason
 
 
 def stepped(name: str, large: SignedProgram, **wanted: object) -> Step:

@@ -18,7 +18,7 @@ from steptp_dagster.verify import cuda, reasons
 from steptp_dagster.verify.batch import verify_batch
 from steptp_dagster.verify.engine import Engine
 from steptp_dagster.verify.families import FAMILIES, inputs
-from steptp_dagster.verify.gpu import gpu_here
+from steptp_dagster.verify.gpu import fits, gpu_here, without
 from steptp_dagster.verify.record import Verdict
 from steptp_dagster.verify.verdict import verify
 from tests.support.cuda_emulator import COMPILER
@@ -59,6 +59,7 @@ def test_without_a_gpu_a_pair_is_built_and_not_accepted(monkeypatch: pytest.Monk
     verdict = verify(original(), candidate(TREE), target=TARGET)
     assert (verdict.equality, verdict.evidence, verdict.target) == ("built", "built", TARGET)
     assert (verdict.accepted, verdict.bitwise, verdict.reason) == (False, False, "not-executed")
+    assert verdict.message == without("sm_90")
     assert verdict.families == ()
     (kernel,) = verdict.kernels
     assert (kernel.grid, kernel.block, kernel.nest) == ((6, 1, 1), (4, 1, 1), 0)
@@ -223,6 +224,11 @@ def test_the_gpu_here_is_told_by_another_process(compiled: Stub, tmp_path: Path)
     told = gpu_here(str(compiled.library))
     assert told == f"stub, compute capability 9.0, driver {compiled.driver.version}"
     assert gpu_here(str(tmp_path / "libcuda.so.1")) == ""
+    for architecture, runs in (("sm_80", False), ("sm_90", True), ("sm_100", False)):
+        assert fits(told, architecture) is compiled.driver.runs(architecture) is runs
+        assert not fits("", architecture)
+    assert fits("NVIDIA A40, compute capability 8.6, driver 12040", "sm_80")
+    assert not fits("NVIDIA A100, compute capability 8.0, driver 12040", "sm_86")
 
 
 def test_the_gpu_is_an_engine(compiled: Stub) -> None:

@@ -1,6 +1,7 @@
 """Verdicts: every pair of programs judged once per target, then said of every step."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,9 @@ from steptp_dagster.dataset.store import Store
 from steptp_dagster.dataset.versions import code_version, package_version
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.progress import Progress
-from steptp_dagster.verify.versions import gpu_here, nvrtc_available
+from steptp_dagster.verify import reasons
+from steptp_dagster.verify.gpu import fits, gpu_here, without
+from steptp_dagster.verify.versions import nvrtc_available
 
 if TYPE_CHECKING:
     from steptp_dagster.verify.pool import Verifier
@@ -80,7 +83,7 @@ def update_verdicts(
         for pair in pairs
         if target == plan.target or chosen(profile, pair)
     ]
-    report = update(store, STAGE, program, wanted, compute, origin=origin)
+    report = update(store, stage_here(plan.targets), program, wanted, compute, origin=origin)
     verdicts = store.read(VERDICTS, program)
     columns = list(polars_schema(GPU_VERIFICATION))
     joined = (
@@ -96,9 +99,24 @@ def update_verdicts(
 def _unit(task: Task, seed: int, smaller: SmallChains) -> Unit:
     more: list[Json] = smaller.basis(*task[:2])
     if task[2] != DECISIVE:
-        # What was only built is run once there is a GPU that fits.
-        more = [package_version("nvidia-cuda-nvrtc"), gpu_here()]
+        # No GPU is part of it: what one has executed is evidence on machines without it too.
+        more = [package_version("nvidia-cuda-nvrtc")]
     return Unit(digest("unit", "verdicts", code_version("verdicts"), *task, seed, *more), task)
+
+
+def stage_here(targets: Iterable[str]) -> Stage:
+    """The stage on this machine: what was only built for want of a GPU that is here is run now.
+
+    All else stands, whatever GPU is here: what was executed, and what is too large for any.
+    """
+    gpu, again = gpu_here(), AGAIN
+    for target in targets:
+        architecture = target.removeprefix("cuda:")
+        if target != DECISIVE and fits(gpu, architecture):
+            built = (pl.col("reason") == reasons.NOT_EXECUTED) & (pl.col("target") == target)
+            wanting = pl.col("numeric").str.contains(without(architecture), literal=True)
+            again = again | (built & wanting)
+    return replace(STAGE, again=again)
 
 
 def chosen(profile: Profile, pair: tuple[str, str]) -> bool:
