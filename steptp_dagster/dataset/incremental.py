@@ -24,7 +24,7 @@ import polars as pl
 from pandera.errors import SchemaErrors
 
 from steptp_dagster.dataset.schemas import LINEAGE, RUNS, TIMINGS, Row, empty, frame
-from steptp_dagster.dataset.store import Store, read_if_sound
+from steptp_dagster.dataset.store import NotWritten, Store, read_if_sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +209,10 @@ def _number(stem: str) -> int:
 
 def _tidy(store: Store, folders: Iterable[str], program: str) -> None:
     """Remove files that a writer which was killed had begun; nobody else writes here now."""
-    for name in folders if store.remote is None else ():
-        for left in store.part(name, program).parent.glob(".*.parquet.*"):
-            with suppress(OSError):
-                left.unlink()
+    for name in folders:
+        for left in store.asides(name, program):
+            with suppress(NotWritten):
+                store.remove(left)
 
 
 def _every(stage: Stage) -> dict[str, pa.DataFrameSchema]:

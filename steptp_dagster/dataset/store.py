@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -111,12 +112,20 @@ class Store:
     def batches(self, table: str, program: str) -> tuple[Path, ...]:
         """Paths of the batches that an unfinished run left, in the order of writing."""
         folder = self.part(table, program).parent
+        return self._called(folder, "batch-*.parquet")
+
+    def asides(self, table: str, program: str) -> tuple[Path, ...]:
+        """Paths of files that somebody has begun to write, or had when he was killed."""
+        if self.remote is not None and self.remote.puts_whole:
+            return ()  # there are none, and asking costs a request
+        return self._called(self.part(table, program).parent, ".*.parquet.*")
+
+    def _called(self, folder: Path, pattern: str) -> tuple[Path, ...]:
         if self.remote is None:
-            return tuple(sorted(folder.glob("batch-*.parquet")))
+            return tuple(sorted(folder.glob(pattern)))
         with self.remote.told("list", folder):
             names = self.remote.names(folder.relative_to(self.root).as_posix())
-        chosen = (n for n in names if n.startswith("batch-") and n.endswith(".parquet"))
-        return tuple(folder / name for name in chosen)
+        return tuple(folder / name for name in names if fnmatchcase(name, pattern))
 
     def files(self, folder: str = "*", name: str = "*") -> tuple[Path, ...]:
         """Paths of all files called like ``name`` of a table's, or of all tables', partitions."""

@@ -75,6 +75,11 @@ class Mirror:
         """The filesystem: those that block have a connection for each thread."""
         return self._fs if self._fs.async_impl else address.filesystem(self.url)[0]
 
+    @property
+    def puts_whole(self) -> bool:
+        """Whether files are put as a whole, so that none is written aside."""
+        return address.put_is_whole(self._fs)
+
     def remote(self, path: Path) -> str:
         """Where a copy's original lies."""
         return f"{self.base}/{path.relative_to(self.folder).as_posix()}"

@@ -194,9 +194,21 @@ def test_a_kill_at_any_change_of_the_store_leaves_nothing_half(
         after = reader if number % 2 else store
         update(after, "acd")
         assert tables(after) == tables(clean), f"killed at change {number}"
-        # What was put aside is left, as in a local folder; nobody takes it for anything.
+        # What was put aside in a partition is removed by who writes there next, as locally.
         names = [path.rpartition("/") for path in contents(kind)]
-        assert not [n for f, _, n in names if n[0] != "." and (f.endswith("lock") or "batch" in n)]
+        assert not [n for f, _, n in names if f.endswith("program=p") and n != "part.parquet"]
+        assert not [n for f, _, n in names if n[0] != "." and f.endswith("lock")]
+
+
+def test_what_a_killed_writer_had_begun_is_removed_by_the_next(tmp_path: Path) -> None:
+    left = "/bucket/prefix/first/program={}/.part.parquet.0123456789abcdef"
+    for kind in (Apart, Folders):
+        for partition in "pq":
+            kind().pipe_file(left.format(partition), b"half")
+        update(at(tmp_path, kind), "ab")
+    # Where files are put whole, nobody writes aside, and nobody asks; other partitions are others'.
+    assert left.format("p") in contents(Apart)
+    assert {path for path in contents(Folders) if "/." in path} == {left.format("q")}
 
 
 @pytest.mark.parametrize("error", [OSError(5, "no route"), ValueError("Forbidden"), TimeoutError()])
