@@ -1,30 +1,37 @@
 """Algebraic rules on random expressions, and the pieces that they are made of."""
 
+import re
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from steptp_dagster.leir.ast import Access
+from steptp_dagster.leir.ast import Access, Expr
 from steptp_dagster.leir.fileform import read
 from steptp_dagster.leir.interpreter import interpret
 from steptp_dagster.leir.parser import parse_expr
 from steptp_dagster.leir.printer import expr_text, to_text
 from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
+from steptp_dagster.leir.walk import Path, replace_at
 from steptp_dagster.reasoning.check import grounding
 from steptp_dagster.reasoning.render import render_text
-from steptp_dagster.reasoning.style import FULL
+from steptp_dagster.reasoning.style import BRIEF, FULL
+from steptp_dagster.reasoning.trials import same_algebra
 from steptp_dagster.strategies.algebra.data import data_of
 from steptp_dagster.strategies.algebra.magnitude import power_above, sizes_of
 from steptp_dagster.strategies.algebra.strategy import AlgebraicStrategy
 from steptp_dagster.strategies.algebra.trees import (
     divided_by_factor,
     factors,
+    signed,
     terms,
     without_factors,
     without_terms,
 )
+from steptp_dagster.strategies.definitions import located
 from steptp_dagster.strategies.registry import strategies
 from steptp_dagster.strategies.step import Step, take
 from steptp_dagster.verify.verdict import verify
@@ -353,3 +360,112 @@ B^{{4}}_{{tx=0}}[E^{{f32,g}}_{{tx}}=C^{{f32,g}}_{{tx}}+A^{{f32,g}}_{{tx}}-A^{{f3
         survey = ALGEBRAIC["cancellation"].survey(program)
         sites[role] = len(survey.sites), {refusal.reason for refusal in survey.refusals}
     assert sites == {"input": (1, set()), "param": (0, {"digits-may-be-lost"})}
+
+
+# -- what the letters of a law stand for -------------------------------------------------------
+
+LETTER = re.compile(r"\b[a-z]\b")
+ALGEBRAIC_STEPS = [
+    (name, case) for name in ALGEBRAIC for case in cases_of(name) if case.site is not None
+]
+#: More terms than letters, of every law that has a form for them.
+LONG = {
+    "common-factor": "A*C+A*D-A*3",
+    "distribute": "A*(C+D+0.5)",
+    "distribute-term": "A*(A+C+D)+7",
+    "collect-terms": "C*A+D*A+C+D*D+7",
+    "collect-neighbours": "C*A+D*A+A*A*C+D+7",
+    "common-denominator": "C/A+D/A+C*D/A",
+    "onto-denominator": "C+D+D/A",
+    "split-fraction": "(A+C+D*D)/A",
+    "cancel-term": "A-A",
+    "sum-of-logs": "7-log(A)+log(C)-log(D)",
+    "equal-bases": "A*2*A",
+}
+
+
+def _same(before: SignedProgram, path: Path, one: Expr, other: Expr) -> bool:
+    """Whether two expressions have equal values in the place of an equation's value."""
+    equation = located(before.program, path).equation
+    programs = [
+        SignedProgram(
+            replace_at(before.program, path, replace(equation, value=expr)), before.signature
+        )
+        for expr in (one, other)
+    ]
+    return same_algebra(programs[0], programs[1], path)
+
+
+def _instance(law: str, letters: Mapping[str, str]) -> Expr | None:
+    """The left side of a law with what its letters stand for; None if one is not told."""
+    left = law.split(" -> ", maxsplit=1)[0].replace("+...", "")
+    if "sum(" in left or not set(LETTER.findall(left)) <= set(letters):
+        return None
+    return parse_expr(LETTER.sub(lambda found: letters[found[0]], left))
+
+
+def _check_letters(step: Step) -> bool:
+    """Letters told are in the law, and its instance is the part; whether there was one to compare.
+
+    Of a law with ``...`` every term of the instance is one of the part, or it is shorter inside.
+    """
+    law, path = "", step.site.path
+    letters = {}
+    for fact in step.explanation.decision:
+        if fact.kind == "law":
+            law = str(fact.value)
+        elif fact.kind in ("stands_for", "stands_for_minus"):
+            _, text, letter = fact.arguments
+            letters[str(letter)] = f"({text})" if fact.kind == "stands_for" else f"(-({text}))"
+    assert letters
+    assert set(letters) <= set(LETTER.findall(law)), law
+    state = {fact.kind: str(fact.value) for fact in step.explanation.state}
+    part = parse_expr(state.get("part_text", state["value_text"]))
+    instance = _instance(law, letters)
+    if instance is None:
+        return False
+    equal = _same(step.before, path, part, instance)
+    if "..." not in law:
+        assert equal, f"{law}: {letters}"
+    elif not equal:
+        own = [signed(term.expr, term.inverse) for term in terms(part)]
+        told = [signed(term.expr, term.inverse) for term in terms(instance)]
+        if len(told) > 1:
+            assert len(told) < len(own), law
+            for term in told:
+                assert any(_same(step.before, path, term, other) for other in own), law
+    return True
+
+
+@pytest.mark.parametrize("name", ALGEBRAIC)
+def test_letters_are_in_the_law_and_stand_for_parts(name: str) -> None:
+    compared = [_check_letters(step_of(case)) for own, case in ALGEBRAIC_STEPS if own == name]
+    assert any(compared)
+
+
+@pytest.mark.parametrize("rule", LONG)
+def test_a_law_says_where_it_has_no_letters(rule: str) -> None:
+    value = re.sub(r"[ACD]", lambda found: f"{found[0]}^{{f32,g}}_{{tx}}", LONG[rule])
+    inputs = "".join(f"# input {name} f32[4] in 1.0..2.0\n" for name in "ACD")
+    program = read(
+        f"{inputs}# output E f32[4]\nB^{{4}}_{{tx=0}}[E^{{f32,g}}_{{tx}}={value};];"
+    ).signed
+    laws = []
+    for chosen in ALGEBRAIC.values():
+        for site in chosen.survey(program).sites:
+            if site.text("rule") == rule:
+                step = take(chosen, program, site)
+                assert isinstance(step, Step), step
+                assert _check_letters(step) or rule == "equal-bases"
+                for style in (FULL, BRIEF):
+                    text = render_text(chosen, site, step.explanation, style)
+                    told = grounding(
+                        program, step.after, chosen, site, step.explanation, text, style
+                    )
+                    assert told == ()
+                laws += [f.value for f in step.explanation.decision if f.kind == "law"]
+    usual = {one.law for chosen in ALGEBRAIC.values() for one in chosen.rules if one.name == rule}
+    if rule != "distribute-term":
+        assert laws
+        assert set(laws).isdisjoint(usual)
+    assert all("..." in str(law) for law in laws) or rule in ("cancel-term", "equal-bases")

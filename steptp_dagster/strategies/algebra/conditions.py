@@ -370,9 +370,9 @@ PROVERS: Final[dict[str, Prover]] = {
 
 
 def types_of_operands(place: Typed, match: Match, after: Equation) -> Proof:
-    """Every letter that stands for more than literals is computed in the type of the node."""
+    """Every operand that is more than literals is computed in the type of the node."""
     wanted = place.dtype.name
-    for letter, expr in match.letters:
+    for expr in (*(expr for _, expr in match.letters), *match.unlettered):
         if is_literal(expr):
             continue
         found = _type_in(place, expr) or _type_in(typed_equation(after).value, expr)
@@ -380,7 +380,7 @@ def types_of_operands(place: Typed, match: Match, after: Equation) -> Proof:
             term = expr.operand  # it is subtracted
             found = _type_in(place, term) or _type_in(typed_equation(after).value, term)
         if found != wanted:
-            return f"{letter} = {expr_text(expr)} is computed in {found}, the whole in {wanted}"
+            return f"{expr_text(expr)} is computed in {found}, the whole in {wanted}"
     return ()
 
 

@@ -9,7 +9,17 @@ from steptp_dagster.leir.typing import Typed
 from steptp_dagster.leir.walk import children, iter_expr
 from steptp_dagster.strategies.algebra.exponentials import EXPONENTS, exponent_of
 from steptp_dagster.strategies.algebra.products import whole_sum
-from steptp_dagster.strategies.algebra.rules import PRODUCTS, SUMS, Match, Need, Place, Rule
+from steptp_dagster.strategies.algebra.rules import (
+    MORE,
+    PRODUCTS,
+    SUMS,
+    Match,
+    Need,
+    Place,
+    Rule,
+    lettered,
+    more,
+)
 from steptp_dagster.strategies.algebra.sums import CANCELS, values
 from steptp_dagster.strategies.algebra.trees import (
     factor_place,
@@ -64,9 +74,12 @@ def _common_denominator(place: Place) -> Iterator[Match]:
             return
         numerators.append(signed(fraction.left, term.inverse))
         total = with_part(total, term.at, fraction.left)
+    letters, unlettered = lettered("ab", tuple(numerators))
     yield Match(
         Binary("/", total, first.right),
-        (*zip("abdfgh", numerators, strict=False), ("c", first.right)),
+        (*letters, ("c", first.right)),
+        form=more(unlettered),
+        unlettered=unlettered,
     )
 
 
@@ -83,14 +96,17 @@ def _onto_denominator(place: Place) -> Iterator[Match]:
     for term in found:
         new = fraction.left if term is fractions[0] else times(term.expr, fraction.right)
         total = with_part(total, term.at, new)
-    others = (signed(t.expr, t.inverse) for t in found if t is not fractions[0])
+    others = tuple(signed(t.expr, t.inverse) for t in found if t is not fractions[0])
+    letters, unlettered = lettered("b", others)
     yield Match(
         Binary("/", total, fraction.right),
         (
             ("a", signed(fraction.left, fractions[0].inverse)),
-            *zip("bdfgh", others, strict=False),
+            *letters,
             ("c", fraction.right),
         ),
+        form=more(unlettered),
+        unlettered=unlettered,
         needs=(Need(SIZE, "moderate", (fraction.right,)),),
     )
 
@@ -169,6 +185,7 @@ COMMON_DENOMINATOR: Final = Rule(
     "common-denominator",
     _common_denominator,
     heads=SUMS,
+    forms=((MORE, "a/c+b/c+... -> (a+b+...)/c"),),
 )
 ONTO_DENOMINATOR: Final = Rule(
     "onto-denominator",
@@ -178,6 +195,7 @@ ONTO_DENOMINATOR: Final = Rule(
     _onto_denominator,
     (SIZE,),
     heads=SUMS,
+    forms=((MORE, "a/c+b+... -> (a+b*c+...)/c"),),
 )
 TWO_DENOMINATORS: Final = Rule(
     "two-denominators",
@@ -229,9 +247,12 @@ def _split_fraction(place: Place) -> Iterator[Match]:
         new = Binary("/", term.expr, fraction.right)
         parts.append(new)
         total = with_part(total, term.at, new)
+    letters, unlettered = lettered("ab", values(found))
     yield Match(
         total,
-        (*zip("abdfgh", values(found), strict=False), ("c", fraction.right)),
+        (*letters, ("c", fraction.right)),
+        form=more(unlettered),
+        unlettered=unlettered,
         needs=(Need(CANCELS, "no-cancellation", values(found)),),
         smaller=(*parts, *sums_in(total)),
         one_sign=values(found),
@@ -269,6 +290,7 @@ SPLIT_FRACTION: Final = Rule(
     _split_fraction,
     (CANCELS,),
     heads=("/",),
+    forms=((MORE, "(a+b+...)/c -> a/c+b/c+..."),),
 )
 PROPER_FRACTION: Final = Rule(
     "proper-fraction",
@@ -339,7 +361,9 @@ def _cancel_term(place: Place) -> Iterator[Match]:
             left = without_terms(place.expr, term.at, other.at)
             finite = Need(TERM, "finite", (term.expr,))
             if left is None:
-                yield Match(Int(0), (("b", term.expr),), expr_text(term.expr), needs=(finite,))
+                yield Match(
+                    Int(0), (("b", term.expr),), expr_text(term.expr), "alone", needs=(finite,)
+                )
                 break
             yield Match(
                 left,
@@ -387,6 +411,7 @@ CANCEL_TERM: Final = Rule(
     _cancel_term,
     (TERM, DIGITS),
     heads=SUMS,
+    forms=(("alone", "b-b -> 0"),),
 )
 UNIT: Final = Rule("unit-factor", "a*1 -> a", "exact", "unit-factor", _unit, heads=PRODUCTS)
 

@@ -1,6 +1,7 @@
 """Laws about logarithms: splitting and combining them."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
 from steptp_dagster.leir.ast import Binary, Call, Expr, Int, Real, Unary
@@ -16,6 +17,7 @@ from steptp_dagster.strategies.algebra.powers import (
 )
 from steptp_dagster.strategies.algebra.products import whole_sum
 from steptp_dagster.strategies.algebra.rules import (
+    MORE,
     PRODUCTS,
     SUMS,
     Match,
@@ -183,9 +185,25 @@ def _sum(place: Place) -> Iterator[Match]:
                 left,
                 (("a", a), ("b", b)),
                 f"{expr_text(first.expr)} and {expr_text(second.expr)}" if len(found) > 2 else "",
-                "" if same else "-",
+                _form(first.inverse, second.inverse, len(found) > 2),
                 needs=(Need(SIZE, "moderate", (a, b)),),
             )
+
+
+def _form(first: bool, second: bool, beside: bool) -> str:
+    """The form of a law for two logarithms: which are subtracted, and whether there is more."""
+    signs = "" if not first and not second else "+-"[first] + "+-"[second]
+    return " ".join(filter(None, (signs, MORE if beside else "")))
+
+
+def _forms() -> Iterator[tuple[str, str]]:
+    """The laws for two logarithms, by their forms, but for the first."""
+    for first, second, beside in product((False, True), repeat=3):
+        minus = "-" if first else ""
+        op, rest = "/" if first != second else "*", "+..." if beside else ""
+        law = f"{minus}log(a){'+-'[second]}log(b){rest} -> {minus}log(a{op}b){rest}"
+        if first or second or beside:
+            yield _form(first, second, beside), law
 
 
 def _multiple(place: Place) -> Iterator[Match]:
@@ -255,7 +273,7 @@ SUM_OF_LOGS: Final = Rule(
     _sum,
     (SIZE,),
     heads=SUMS,
-    forms=(("-", "log(a)-log(b) -> log(a/b)"),),
+    forms=tuple(_forms()),
 )
 MULTIPLE_OF_LOG: Final = Rule(
     "multiple-of-log",

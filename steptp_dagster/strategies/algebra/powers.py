@@ -118,6 +118,7 @@ def _joined(product: Expr, first: Operand, second: Operand, base: Expr, n: int) 
         result,
         (("a", base), *shown),
         expr_text(base),
+        "between" if enlarged else "",
         needs=() if enlarged else (Need(SIZE, "moderate", (base,)),),
         within=(power,),
     )
@@ -203,6 +204,7 @@ def _power_of_half(place: Place) -> Iterator[Match]:
 
 
 SQUARE: Final = Rule("square", "a*a -> a**2", "exact", "power-by-definition", _square, heads=("*",))
+_BETWEEN: Final = "a**m*b*a**n -> a**(m+n)*b"
 EQUAL_BASES: Final = Rule(
     "equal-bases",
     "a**m*a**n -> a**(m+n)",
@@ -210,11 +212,12 @@ EQUAL_BASES: Final = Rule(
     "power-law",
     needing_nothing(_equal_bases),
     heads=("*",),
+    forms=(("between", _BETWEEN),),
 )
 #: The power alone may leave its type earlier than the product with what stands between.
 EQUAL_BASES_APART: Final = Rule(
     "equal-bases-apart",
-    "a**m*b*a**n -> a**(m+n)*b",
+    _BETWEEN,
     "range",
     "power-law",
     needing(_equal_bases),

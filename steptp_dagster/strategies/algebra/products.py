@@ -6,7 +6,7 @@ from typing import Final
 from steptp_dagster.leir.ast import Binary, Expr, Int, Real, Unary
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.leir.walk import iter_expr
-from steptp_dagster.strategies.algebra.rules import SUMS, Match, Place, Rule
+from steptp_dagster.strategies.algebra.rules import MORE, SUMS, Match, Place, Rule, lettered, more
 from steptp_dagster.strategies.algebra.trees import (
     Operand,
     bases,
@@ -26,7 +26,6 @@ from steptp_dagster.strategies.algebra.trees import (
 #: Parts and degrees of the polynomials that are gathered without looking at the size of data.
 _LARGEST: Final = 2.0**96
 _DEGREE: Final = 4
-LETTERS: Final = "bcdfghijklmnopqrsuvw"
 
 
 def whole_sum(place: Place) -> tuple[Operand, ...]:
@@ -117,16 +116,25 @@ def _common_factor(place: Place) -> Iterator[Match]:
         if all(is_literal(r) for r in rest):
             continue
         result = beside(factor, total, found[0].expr)
+        letters, unlettered = lettered("bc", tuple(rest))
         yield Match(
             result=result,
-            letters=(("a", factor), *zip(LETTERS, rest, strict=False)),
+            letters=(("a", factor), *letters),
             choice=expr_text(factor),
+            form=more(unlettered),
+            unlettered=unlettered,
             within=tuple(operations(result)) if is_polynomial(result, factor) else (),
         )
 
 
 COMMON_FACTOR: Final = Rule(
-    "common-factor", "a*b+a*c -> a*(b+c)", "range", "distributive-law", _common_factor, heads=SUMS
+    "common-factor",
+    "a*b+a*c -> a*(b+c)",
+    "range",
+    "distributive-law",
+    _common_factor,
+    heads=SUMS,
+    forms=((MORE, "a*b+a*c+... -> a*(b+c+...)"),),
 )
 
 

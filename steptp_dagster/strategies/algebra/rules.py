@@ -19,6 +19,8 @@ Class = Literal["exact", "reassoc", "domain", "range"]
 #: The heads of sums and products.
 SUMS: Final = ("+", "-", MINUS)
 PRODUCTS: Final = ("*", "/")
+#: The form of a law for more operands than it has letters: its text says ``...`` for the others.
+MORE: Final = "more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,11 @@ class Need:
 class Match:
     """One application of a law at a node.
 
-    ``result`` takes the place of the node. ``letters`` say what the letters of the law stand
-    for; a term that is subtracted has a minus sign (``trees.signed``). ``form`` names the form
-    of the law that is applied, of a rule that has several. ``choice`` tells the matches of a rule
-    at one node apart (``""`` where there is one).
+    ``result`` takes the place of the node. ``letters`` say what letters of the law stand for,
+    none but those in its text; a term that is subtracted has a minus sign (``trees.signed``).
+    ``unlettered`` are operands that the text has ``...`` for. ``form`` names the form of the law
+    that is applied, of a rule that has several. ``choice`` tells the matches of a rule at one node
+    apart (``""`` where there is one).
     ``smaller`` are new values that are no larger than that of the node if the parts ``one_sign``
     have one sign; ``within`` are new values that leave their type only where that of the node
     does, or has no value, either whatever they read or because a need holds (``within_by``).
@@ -56,6 +59,7 @@ class Match:
     one_sign: tuple[Expr, ...] = ()
     within: tuple[Expr, ...] = ()
     within_by: str = ""
+    unlettered: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,19 @@ class Place:
         for i in self.at:
             typed = typed.operands[i]
         return typed
+
+
+def lettered(
+    letters: str, operands: tuple[Expr, ...]
+) -> tuple[tuple[tuple[str, Expr], ...], tuple[Expr, ...]]:
+    """The first operands with their letters, and the others, for which there is none."""
+    count = len(letters)
+    return tuple(zip(letters, operands, strict=False)), operands[count:]
+
+
+def more(unlettered: tuple[Expr, ...]) -> str:
+    """The form of a law where some operands have no letter."""
+    return MORE if unlettered else ""
 
 
 Matcher = Callable[[Place], Iterator[Match]]

@@ -6,7 +6,6 @@ from typing import Final
 from steptp_dagster.leir.ast import Binary, Expr, Int, Unary
 from steptp_dagster.leir.printer import expr_text
 from steptp_dagster.strategies.algebra.products import (
-    LETTERS,
     beside,
     is_polynomial,
     operations,
@@ -14,11 +13,14 @@ from steptp_dagster.strategies.algebra.products import (
     whole_sum,
 )
 from steptp_dagster.strategies.algebra.rules import (
+    MORE,
     SUMS,
     Match,
     Need,
     Place,
     Rule,
+    lettered,
+    more,
     needing,
     needing_nothing,
 )
@@ -42,6 +44,8 @@ from steptp_dagster.strategies.algebra.trees import (
 #: Preconditions of the laws here.
 CANCELS: Final = "digits-may-cancel"
 INFINITE: Final = "factor-may-be-infinite"
+#: The form of a law with more terms beside those that are gathered than it has letters for.
+_APART: Final = "apart"
 
 
 def values(found: tuple[Operand, ...]) -> tuple[Expr, ...]:
@@ -69,10 +73,13 @@ def _distribute(place: Place) -> Iterator[Match]:
             new = times(factor, term.expr) if first else times(term.expr, factor)
             products.append(new)
             result = with_part(result, term.at, new)
+        letters, unlettered = lettered("bc", values(found))
         yield Match(
             result=result,
-            letters=(("a", factor), *zip(LETTERS, values(found), strict=False)),
+            letters=(("a", factor), *letters),
             choice=expr_text(total) if len(choices) > 1 else "",
+            form=more(unlettered),
+            unlettered=unlettered,
             needs=(
                 Need(CANCELS, "no-cancellation", values(found)),
                 Need(INFINITE, "finite", (factor,)),
@@ -100,15 +107,17 @@ DISTRIBUTE: Final = Rule(
     _distribute_alone,
     (CANCELS, INFINITE),
     heads=("*",),
+    forms=((MORE, "a*(b+c+...) -> a*b+a*c+..."),),
 )
 DISTRIBUTE_TERM: Final = Rule(
     "distribute-term",
-    "a*(b+c)+d -> a*b+a*c+d",
+    "a*(b+c)+... -> a*b+a*c+...",
     "range",
     "distributive-law",
     _distribute_term,
     (CANCELS, INFINITE),
     heads=("*",),
+    forms=((MORE, "a*(b+c+...)+... -> a*b+a*c+..."),),
 )
 
 
@@ -159,8 +168,10 @@ def _collect(place: Place) -> Iterator[Match]:
         if all(is_literal(e) for e in left.values()):
             continue
         others = tuple(t for t in found if t not in own)
-        coefficients = (signed(left[t.at], t.inverse) for t in own)
-        letters = (("x", x), *zip("ab", coefficients, strict=False), ("c", values(others)[0]))
+        coefficients, unlettered = lettered("ab", tuple(signed(left[t.at], t.inverse) for t in own))
+        rests, apart = lettered("c", values(others))
+        form = " ".join(filter(None, (more(unlettered), _APART if apart else "")))
+        letters = (("x", x), *coefficients, *rests)
         if inner is not None:
             group = part(place.expr, inner)
             total = group
@@ -170,15 +181,24 @@ def _collect(place: Place) -> Iterator[Match]:
             result = with_part(place.expr, inner, product)
             # the product is what the gathered terms add up to already
             inside = operations(total) if is_polynomial(total, x) else ()
-            yield Match(result, letters, expr_text(x), within=(product, *inside))
+            yield Match(
+                result,
+                letters,
+                expr_text(x),
+                form,
+                within=(product, *inside),
+                unlettered=unlettered,
+            )
             continue
         result = _gathered(place.expr, own, left, x)
         yield Match(
             result,
             letters,
             expr_text(x),
+            form,
             needs=(Need(CANCELS, "no-cancellation", (_group(own), *values(others))),),
             within=tuple(operations(result)) if is_polynomial(result, x) else (),
+            unlettered=(*unlettered, *apart),
         )
 
 
@@ -214,6 +234,11 @@ def common_root(all_places: tuple[At, ...], places: tuple[At, ...]) -> At | None
     return root if inside == places else None
 
 
+_COLLECTED: Final = (
+    (MORE, "a*x+b*x+...+c -> (a+b+...)*x+c"),
+    (_APART, "a*x+b*x+c+... -> (a+b)*x+c+..."),
+    (f"{MORE} {_APART}", "a*x+b*x+...+c+... -> (a+b+...)*x+c+..."),
+)
 COLLECT: Final = Rule(
     "collect-terms",
     "a*x+b*x+c -> (a+b)*x+c",
@@ -222,6 +247,7 @@ COLLECT: Final = Rule(
     needing(_collect),
     (CANCELS,),
     heads=SUMS,
+    forms=_COLLECTED,
 )
 #: The terms are added in the order in which they were.
 COLLECT_NEIGHBOURS: Final = Rule(
@@ -231,4 +257,5 @@ COLLECT_NEIGHBOURS: Final = Rule(
     "distributive-law",
     needing_nothing(_collect),
     heads=SUMS,
+    forms=_COLLECTED,
 )
