@@ -254,7 +254,8 @@ def contexts(
 ) -> Iterator[Expr]:
     """``asked`` wherever ``node`` stands below ``root``; ``otherwise`` where nothing gets there.
 
-    Conditions around the node that read tensors of ``free`` do not count.
+    Conditions around the node that read tensors of ``free`` do not count, but where they say that
+    something is infinite: what stands there has been ruled out by none.
     """
     if root == node:
         yield asked
@@ -264,11 +265,14 @@ def contexts(
         # what mixes both may keep subscripts in range
         by_index = any(isinstance(n, Index) for n in inside(condition))
         counts = by_index or not _reads(condition, free)
+        infinite = {about[1] for part in _parts(condition) if (about := tested(part)) is not None}
         yield from contexts(condition, node, asked, free, otherwise)
         for inner in contexts(yes, node, asked, free, otherwise):
-            yield replace(root, arguments=(condition, inner, otherwise)) if counts else inner
+            kept = counts or "true" in infinite
+            yield replace(root, arguments=(condition, inner, otherwise)) if kept else inner
         for inner in contexts(no, node, asked, free, otherwise):
-            yield replace(root, arguments=(condition, otherwise, inner)) if counts else inner
+            kept = counts or "false" in infinite
+            yield replace(root, arguments=(condition, otherwise, inner)) if kept else inner
         return
     if isinstance(root, Access):
         return

@@ -2,6 +2,7 @@
 
 Both are evaluated in binary64 with random numbers in place of every element and index that they
 read, of both signs and of many sizes. Names count: what reads another tensor is another function.
+Numbers are the same where their digits are, however small they are.
 """
 
 import math
@@ -25,14 +26,17 @@ from steptp_dagster.leir.ast import (
     Unary,
 )
 from steptp_dagster.leir.printer import expr_text
+from steptp_dagster.verify.infinities import reads
 
 Numbers = NDArray[np.float64]
 #: Draws, and how many of them must give numbers.
 _DRAWS: Final = 64
 _FEWEST: Final = 8
 #: Sizes of the numbers, as powers of two.
-_SIZES: Final = 12.0
-_TOLERANCE: Final = 1e-9
+_SIZES: Final = 16.0
+#: Relative; of what reads nothing, and so is worked out once, all digits count.
+_TOLERANCE: Final = 1e-11
+_LAST_DIGITS: Final = 1e-15
 
 
 def is_rewritten(new: Expr, old: Expr) -> bool:
@@ -42,8 +46,9 @@ def is_rewritten(new: Expr, old: Expr) -> bool:
         usable = np.isfinite(a)
         if int(usable.sum()) < _FEWEST:
             return False
-        scale = np.maximum(1.0, np.abs(a))
-        return bool(np.all((np.abs(a - b) <= _TOLERANCE * scale)[usable]))
+        read = reads(old) or reads(new)
+        allowed = (_TOLERANCE if read else _LAST_DIGITS) * np.abs(a)
+        return bool(np.all((np.abs(a - b) <= allowed)[usable]))
 
 
 def _drawn(text: str) -> Numbers:

@@ -32,7 +32,7 @@ from steptp_dagster.verify.branches import contexts
 from steptp_dagster.verify.compare import Array, is_float
 from steptp_dagster.verify.engine import LLVM, Runner
 from steptp_dagster.verify.families import FAMILIES, inputs
-from steptp_dagster.verify.infinities import COMMON, inside, numbers_of
+from steptp_dagster.verify.infinities import COMMON, inside, numbers_of, reads
 
 #: Larger programs are not steered, nor more than so many differences of one.
 _MOST_EQUATIONS: Final = 100_000
@@ -84,11 +84,17 @@ def _differences(original: SignedProgram, candidate: SignedProgram) -> list[_Dif
                 for part in inside(node)
             )
             read = {a.name for a in accesses_in(node) if DTYPES[a.dtype].is_float}
-            # what an input itself may be is tried at literals
-            plain = isinstance(node.left, Access) and read <= given
-            if own and read and not plain:
+            if own and read and not _of_one_input(node, given):
                 found.append(_Difference(i, node))
     return found[:_MOST]
+
+
+def _of_one_input(node: Binary, given: set[str]) -> bool:
+    """Whether a number stands beside an element of an input; that is tried at literals."""
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(one, Access) and one.name in given and not reads(other):
+            return True
+    return False
 
 
 def _with_values(

@@ -11,7 +11,7 @@ from steptp_dagster.verify.gpu import gpu_here
 __all__ = ["VERIFIER", "gpu_here", "nvrtc_available", "versions"]
 
 #: Raise when families, thresholds or the lowering change what a verdict can say.
-VERIFIER: Final = "5"
+VERIFIER: Final = "6"
 
 
 def nvrtc_available() -> bool:

@@ -121,3 +121,37 @@ def test_masks_beside_scores(old: str, new: str, right: bool) -> None:
     assert MASKED.count(old) == 1
     verdict = verify(read(MASKED).signed, read(MASKED.replace(old, new)).signed)
     assert verdict.accepted == right, (verdict.reason, verdict.message)
+
+
+#: What stands next to a place where the candidate's own number cancels, of a sum ``S``.
+OF_SUMS = "# input A f32[8]\n# input C f32[8]\n# output D f32[8]\n" + nest("a:8", "S[0]=S[0]+A[a];")
+WINDOW = "if_then_else(exp(S*0.5)==inf,if_then_else(exp(S*0.5-S/2048)<inf,0,A+S),A+S)"  # 177.5
+
+
+def of_sums(value: str) -> str:
+    """``value`` stored for every element; ``S`` is the sum of all."""
+    text = re.sub(r"\b([AC])\b", r"\1[a]", re.sub(r"\bS\b", "S[0]", value))
+    return nest("a:8", f"D[a]={text};")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "right"),
+    [
+        # twice the root of the original: nothing but its own roundings there
+        ("sqrt(S*S-3*S+2.25)+A", "abs(S-1.5)+A", True),
+        ("1/(S*S+3*S+2.25)", "1/((S+1.5)*(S+1.5))", True),
+        ("floor(S*0.25)+A", "floor((S-12)*0.25)+3+A", True),
+        ("A+S", "A+S+exp(0-((S-12.815)*100000)**2)", False),
+        ("A*C", "A*C+exp(0-((A-(C+12.815))*100000)**2)", False),
+        # another small number in a maximum
+        ("A/max((S-5)*(S-5),1e-12)", "A/max((S-5)*(S-5),1e-10)", False),
+        # infinite by itself, and what happens then
+        ("A+S", WINDOW, False),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 5])
+def test_where_own_numbers_cancel(old: str, new: str, right: bool, seed: int) -> None:
+    original = read(OF_SUMS + of_sums(old)).signed
+    text = OF_SUMS.partition("output D f32[8]\n")[2] + of_sums(new)
+    verdict = verify(original, read(text, inherit=original.signature).signed, seed=seed)
+    assert verdict.accepted == right, (verdict.reason, verdict.message)
