@@ -7,7 +7,7 @@ from steptp_dagster.dataset.injectors import INJECTORS
 from steptp_dagster.leir.canonical import structural_hash
 from steptp_dagster.translate.translate import Translation, TranslationRefusal
 
-#: Translates a program; the argument: whether every view is stored by a nest of its own.
+#: Translates a program; the argument: whether in the naive form, a nest for every view and step.
 Translate = Callable[[bool], Translation | TranslationRefusal]
 
 

@@ -21,7 +21,12 @@ from steptp_dagster.leir.signature import SignedProgram
 from steptp_dagster.leir.validity import check
 from steptp_dagster.sources.base import Built, Shape, Source
 from steptp_dagster.translate.reference import Reference
-from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
+from steptp_dagster.translate.translate import (
+    SAME_AS_COMPOSED,
+    Translation,
+    TranslationRefusal,
+    translate,
+)
 from steptp_dagster.verify.budget import MOST_BYTES, too_large
 from steptp_dagster.verify.screen import screen
 
@@ -68,7 +73,7 @@ def rows_of(source: Row, twin: bool) -> dict[str, list[Row]]:
     if isinstance(found, TranslationRefusal):
         return _refused(source, found.operator, str(found))
     if twin and own.translated("composed") == found:
-        return _refused(source, "same-as-composed", "it has nothing that could be a nest more")
+        return _refused(source, SAME_AS_COMPOSED.operator, SAME_AS_COMPOSED.message)
     if objection := _objection(found.signed):
         return _refused(source, *objection)
     row = row_of(found.signed)

@@ -127,6 +127,12 @@ class TranslationRefusal:
         return f"{what}{where}: {self.message}"
 
 
+#: Of a form in which a program is written as it is in the composed one, which is there too.
+SAME_AS_COMPOSED: Final = TranslationRefusal(
+    "same-as-composed", "", "nothing of it is written otherwise in this form", ""
+)
+
+
 class _Refused(Exception):
     """Carries a refusal out of the walk over the graph."""
 

@@ -15,7 +15,12 @@ from typing import Any, Final
 from steptp_dagster.leir.fileform import read, write
 from steptp_dagster.translate.export import DTYPES
 from steptp_dagster.translate.reference import Reference
-from steptp_dagster.translate.translate import Translation, TranslationRefusal, translate
+from steptp_dagster.translate.translate import (
+    SAME_AS_COMPOSED,
+    Translation,
+    TranslationRefusal,
+    translate,
+)
 from steptp_dagster.users.constants import constants, substituted
 from steptp_dagster.users.forms import (
     Declared,
@@ -122,8 +127,7 @@ def translated(request: Request, compare: Compare, in_form: InForm) -> Reply:
         return {"refusal": _refusal(found, given)}
     composed = _translated(request, given) if request["form"] != "composed" else found
     if request["twin"] and composed == found:
-        same = TranslationRefusal("same-as-composed", "", "it has nothing to take apart", "")
-        return {"refusal": _refusal(same, given)}
+        return {"refusal": _refusal(SAME_AS_COMPOSED, given)}
     reply = {
         "leir": write(found.signed),
         "plain": write((composed if isinstance(composed, Translation) else found).signed),

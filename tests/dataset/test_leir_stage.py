@@ -13,6 +13,7 @@ from steptp_dagster.dataset.schemas import LEIR_PROGRAMS, SOURCE_PROGRAMS, TRANS
 from steptp_dagster.dataset.stages.leir import update_leir
 from steptp_dagster.dataset.stages.sources import update_sources
 from steptp_dagster.dataset.store import Store
+from steptp_dagster.translate.translate import SAME_AS_COMPOSED
 
 INLINE = Workers(None)
 
@@ -70,5 +71,6 @@ def test_nothing_to_inject_is_a_refusal_in_words(tmp_path: Path) -> None:
 def test_a_form_that_is_the_other_is_no_second_source(tmp_path: Path) -> None:
     _, rows = stages(tmp_path / "both", "ReLU", "composed", "naive")
     assert rows["refusal"].to_list() == [None, "same-as-composed"]
+    assert rows["message"][1] == SAME_AS_COMPOSED.message
     _, rows = stages(tmp_path / "alone", "ReLU", "naive")
     assert rows["refusal"].to_list() == [None]

@@ -265,7 +265,10 @@ class Activations(nn.Module):
     ],
 )
 def test_naive_operators_take_a_nest_for_each_step(name: str, composed: int, naive: int) -> None:
-    """Faithful also where exponentials overflow or vanish, and for data without any size."""
+    """Faithful also where exponentials overflow or vanish, and near 0; in binary64, that is.
+
+    In working precision a naive tanh cancels near 0: 1.3 % are lost at 1e-6 in f32.
+    """
     x = torch.randn(2, 3, 2, 4) * torch.tensor([1e-6, 1.0, 30.0, 1000.0])
     module = Activations(name)
     for form, nests in ((False, composed), (True, naive)):

@@ -7,6 +7,7 @@ import pytest
 from steptp_dagster.dataset.user_bench import bench
 from steptp_dagster.leir.fileform import write
 from steptp_dagster.leir.validity import check
+from steptp_dagster.translate.translate import SAME_AS_COMPOSED
 from steptp_dagster.users.files import file_of
 from steptp_dagster.users.isolation import Limits
 from steptp_dagster.users.programs import (
@@ -143,6 +144,7 @@ def test_forms() -> None:
     twin = BENCH.translation(FILE, FUNCTION, "", {}, "", form="naive", twin=True)
     assert isinstance(twin, Untranslated)
     assert twin.operator == "same-as-composed"
+    assert SAME_AS_COMPOSED.message in twin.message
 
 
 def test_control_flow_on_data_is_refused_with_its_line() -> None:
