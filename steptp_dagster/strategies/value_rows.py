@@ -318,8 +318,7 @@ def _is_start(condition: Expr, previous: Expr, start: int) -> bool:
 
 def _ordered(first: Expr, second: Expr, reader: Statement) -> bool:
     """Whether one subscript is never above another where ``reader`` reads."""
-    convert = Converter(reader.bounds, _unknown).form
-    one, two = convert(first), convert(second)
+    one, two = _form(first, reader), _form(second, reader)
     if one is None or two is None:
         return False
     return reader.bounds.interval(add(two, one, -1))[0] >= 0
@@ -329,14 +328,13 @@ def _within(
     made: Statement, known: Mapping[str, Expr], used: frozenset[str], reader: Statement
 ) -> bool:
     """Whether the maximum was really taken over the score that is read."""
-    convert = Converter(reader.bounds, _unknown).form
     for ref in made.chain:
         expr = known.get(ref.name)
         if expr is None:
             if ref.name in used:
                 return False
             continue
-        form = convert(expr)
+        form = _form(expr, reader)
         if form is None:
             return False
         low, high = reader.bounds.interval(form)
@@ -345,8 +343,15 @@ def _within(
     return True
 
 
+def _form(subscript: Expr, reader: Statement) -> Form | None:
+    """A subscript over the indices around ``reader``; None where it reads a tensor."""
+    if any(True for _ in accesses_in(subscript)):
+        return None
+    return Converter(reader.bounds, _unknown).form(subscript)
+
+
 def _unknown(access: Access, converter: Converter) -> Form:
-    """No index that a maximum is read at depends on a tensor."""
+    """No index that is converted depends on a tensor."""
     raise TypeError(f"{access.name} stands in an index expression")
 
 

@@ -317,3 +317,14 @@ def test_what_is_no_running_maximum(change: tuple[str, str]) -> None:
     facts = facts_of(read(text).signed)
     path = (len(facts.signed.program.nests) - 1, 0)
     assert not facts.is_shift(at(facts.signed.program, path).value, path)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("text", [f"{N % 'K'}-{N % 'a'}", f"{S % 'K'}-{N % 'a'}"])
+def test_a_subscript_from_a_table_is_not_ordered(text: str) -> None:
+    """Precomputed indices are read like any others, and nothing is said of their order."""
+    table = "B^{6}_{tx=0}[K^{i64,g}_{tx}=max(tx-1,0);];\nB^{3}_{tx=0}L^{6}_{a=0}[D"
+    text = RUNNING.replace("EXPR", text.replace("K", "K^{i64,g}_{a}"))
+    signed = read(text.replace("B^{3}_{tx=0}L^{6}_{a=0}[D", table)).signed
+    assert _value(signed, (3, 0)).upper > 0.0
+    scores = np.linspace(-3.0, 3.0, 18, dtype=np.float32).reshape(3, 6)[:, [3, 0, 5, 1, 4, 2]]
+    check_facts(signed, {"S": scores}, "masked")
