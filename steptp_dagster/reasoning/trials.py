@@ -4,6 +4,7 @@ Nothing is proved here. A claim that a strategy proved is tried once more, in an
 """
 
 import math
+import operator
 import random
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -216,26 +217,22 @@ class _OfAllSizes(_Evaluation):
         return value
 
 
-def _power(base: float, exponent: float) -> float:
-    return math.pow(base, exponent)
-
-
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
 _BINARY: Final[Mapping[str, Callable[[float, float], float]]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "**": _power,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": math.pow,
 }
 _CALLS: Final[Mapping[str, Callable[..., float]]] = {
     "exp": math.exp,

@@ -90,18 +90,18 @@ def _erf(x: Numbers) -> Numbers:
 
 
 _COMPARE: Final[Mapping[str, Callable[[Numbers, Numbers], NDArray[np.bool_]]]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
 }
 _BINARY: Final[Mapping[str, Callable[[Numbers, Numbers], Numbers]]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
     "//": np.floor_divide,
     "%": np.mod,
     "**": np.power,
